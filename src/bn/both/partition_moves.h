@@ -75,10 +75,10 @@ WIDE int32_t nth_member(const uint64_t *mask, size_t n)
   return (int32_t) (64 * w) + lowest_of(word);
 }
 
-WIDE size_t layer_of(const weft_bn_partition *partition, int32_t z, size_t words)
+WIDE size_t layer_of(const weft_bn_partition *partition, int32_t node, size_t words)
 {
   size_t c = 0;
-  while (!has_bit(partition->member + c * words, z)) c++;
+  while (!has_bit(partition->member + c * words, node)) c++;
   return c;
 }
 

@@ -320,14 +320,14 @@ typedef struct {
 } wrong_job;
 
 /* Set k of node z into `mask`; 0 when its members are not different nodes besides z, followed by zeros. */
-static int read_members(const table_view *view, size_t z, size_t k, uint64_t *mask, size_t words)
+static int read_members(const table_view *view, size_t child, size_t k, uint64_t *mask, size_t words)
 {
   const int *member = view->parents + k * view->width;
   size_t m = 0;
   memset(mask, 0, words * sizeof *mask);
   for (; m < view->width && member[m]; m++) {
     const size_t node = (size_t) member[m] - 1;
-    if (member[m] < 0 || node >= view->p || node == z || mask[node / 64] >> (node % 64) & 1) return 0;
+    if (member[m] < 0 || node >= view->p || node == child || mask[node / 64] >> (node % 64) & 1) return 0;
     mask[node / 64] |= UINT64_C(1) << (node % 64);
   }
   while (m < view->width && !member[m]) m++;
@@ -336,9 +336,9 @@ static int read_members(const table_view *view, size_t z, size_t k, uint64_t *ma
 
 /* NULL, or what is wrong with node z. *largest gets its largest score in units, regardless of sign. Whatever the order,
  * a set must fit: the parents that all sets share must be a set themselves. */
-static const char *wrong_with(const table_view *view, size_t z, double *largest)
+static const char *wrong_with(const table_view *view, size_t child, double *largest)
 {
-  const size_t words = (view->p + 63) / 64, first = (size_t) view->start[z], last = (size_t) view->start[z + 1];
+  const size_t words = (view->p + 63) / 64, first = (size_t) view->start[child], last = (size_t) view->start[child + 1];
   uint64_t shared[MAX_WORDS], mask[MAX_WORDS];
   size_t least = SIZE_MAX, common = 0;
   memset(shared, 0xff, sizeof shared);
@@ -347,7 +347,7 @@ static const char *wrong_with(const table_view *view, size_t z, double *largest)
     size_t size = 0;
     if (!isfinite(units) || units != floor(units)) return "a score that is no whole multiple of 2^-`bits`";
     if (k > first && view->score[k] > view->score[k - 1]) return "sets that are not in the order of their scores";
-    if (!read_members(view, z, k, mask, words))
+    if (!read_members(view, child, k, mask, words))
       return "a set of parents that are not different nodes, followed by zeros";
     for (size_t w = 0; w < words; w++) {
       size += (size_t) __builtin_popcountll(mask[w]);

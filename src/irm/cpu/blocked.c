@@ -105,7 +105,7 @@ static void draw_row(irm_blocked *blocked, const irm_state *state, int table, in
 /* The rows of a one-mode graph's cluster. */
 static void draw_rows(irm_blocked *blocked, const irm_state *state, int32_t m)
 {
-  for (int d = 0; d < state->directions; d++) draw_row(blocked, state, d, m);
+  for (int direction = 0; direction < state->directions; direction++) draw_row(blocked, state, direction, m);
   blocked->drawn[m] = 1;
 }
 
@@ -163,9 +163,9 @@ void irm_blocked_mode(irm_blocked *blocked, irm_state *state, int mode, int thre
   double *base = blocked->base[mode];
   draw_tables(blocked, state, mode, threads);
   for (int64_t l = 0; l < width; l++) base[l] = l < k ? state->log_stick[mode][l] : PAD;
-  for (int d = 0; d < state->directions; d++)
+  for (int direction = 0; direction < state->directions; direction++)
     for (int32_t m = 0; m < state->k[1 - mode]; m++) {
-      const double *row = blocked->none_rows[state->one_mode ? d : mode] + m * width,
+      const double *row = blocked->none_rows[state->one_mode ? direction : mode] + m * width,
                    n = (double) state->sizes[other][m];
       for (int32_t l = 0; n > 0 && l < k; l++) base[l] += n * row[l];
     }
@@ -187,8 +187,8 @@ static void add_row(double *to, const double *row, int32_t k, double by)
 /* Adds by times what one node of cluster m contributes to the base of all others. */
 static void move_base(irm_blocked *blocked, const irm_state *state, int32_t m, double by)
 {
-  for (int d = 0; d < state->directions; d++)
-    add_row(blocked->base[0], blocked->none_rows[d] + m * blocked->width[0], state->k[0], by);
+  for (int direction = 0; direction < state->directions; direction++)
+    add_row(blocked->base[0], blocked->none_rows[direction] + m * blocked->width[0], state->k[0], by);
 }
 
 /* A one-mode node given all others. */
@@ -202,12 +202,13 @@ static void draw_one(irm_blocked *blocked, irm_state *state, int64_t i)
   state->sizes[0][state->z[0][i]]--;
   memset(scratch->sums, 0,
          (size_t) width * sizeof *scratch->sums); /* links first: whole numbers, which add up in any order */
-  for (int d = 0; d < state->directions; d++) {
-    for (int64_t e = graph->links[d].start[i]; e < graph->links[d].start[i + 1]; e++)
-      add_row(scratch->sums, blocked->link_rows[d] + state->z[0][graph->links[d].to[e]] * width, k,
-              graph->links[d].weight ? graph->links[d].weight[e] : 1);
-    for (int64_t e = graph->missing[d].start[i]; e < graph->missing[d].start[i + 1]; e++)
-      add_row(scratch->sums, blocked->missing_rows[d] + state->z[0][graph->missing[d].to[e]] * width, k, -1);
+  for (int direction = 0; direction < state->directions; direction++) {
+    for (int64_t entry = graph->links[direction].start[i]; entry < graph->links[direction].start[i + 1]; entry++)
+      add_row(scratch->sums, blocked->link_rows[direction] + state->z[0][graph->links[direction].to[entry]] * width, k,
+              graph->links[direction].weight ? graph->links[direction].weight[entry] : 1);
+    for (int64_t entry = graph->missing[direction].start[i]; entry < graph->missing[direction].start[i + 1]; entry++)
+      add_row(scratch->sums,
+              blocked->missing_rows[direction] + state->z[0][graph->missing[direction].to[entry]] * width, k, -1);
   }
   for (int64_t l = 0; l < width; l++)
     scratch->sums[l] = l < k ? scratch->sums[l] + blocked->base[0][l] * IRM_UNITS : PAD;

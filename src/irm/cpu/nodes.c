@@ -123,9 +123,9 @@ INLINE void light_node(const irm_node_job *job, int64_t i, irm_node_scratch *scr
   const weft_irm_lists *lists = job->links;
   int64_t count = 0;
   memcpy(scratch->scores, job->base_narrow, (size_t) job->width * sizeof *scratch->scores);
-  for (int64_t e = lists->start[i]; e < lists->start[i + 1]; e++, count++) {
-    scratch->rows[count] = job->link_narrow + job->other[lists->to[e]] * job->width;
-    if (lists->weight) scratch->weights[count] = lists->weight[e];
+  for (int64_t entry = lists->start[i]; entry < lists->start[i + 1]; entry++, count++) {
+    scratch->rows[count] = job->link_narrow + job->other[lists->to[entry]] * job->width;
+    if (lists->weight) scratch->weights[count] = lists->weight[entry];
   }
   if (lists->weight)
     add_rows(scratch, count, job->width, 1);
@@ -133,8 +133,8 @@ INLINE void light_node(const irm_node_job *job, int64_t i, irm_node_scratch *scr
     add_rows(scratch, count, job->width, 0);
   if (!job->missing) return;
   count = 0;
-  for (int64_t e = job->missing->start[i]; e < job->missing->start[i + 1]; e++, count++) {
-    scratch->rows[count] = job->missing_narrow + job->other[job->missing->to[e]] * job->width;
+  for (int64_t entry = job->missing->start[i]; entry < job->missing->start[i + 1]; entry++, count++) {
+    scratch->rows[count] = job->missing_narrow + job->other[job->missing->to[entry]] * job->width;
     scratch->weights[count] = -1;
   }
   if (count) add_rows(scratch, count, job->width, 1);
@@ -144,8 +144,8 @@ INLINE void add_counted(const weft_irm_lists *lists, int64_t i, const irm_node_j
                         irm_node_scratch *scratch)
 {
   memset(scratch->counts, 0, (size_t) job->k_other * sizeof *scratch->counts);
-  for (int64_t e = lists->start[i]; e < lists->start[i + 1]; e++)
-    scratch->counts[job->other[lists->to[e]]] += lists->weight ? lists->weight[e] : 1;
+  for (int64_t entry = lists->start[i]; entry < lists->start[i + 1]; entry++)
+    scratch->counts[job->other[lists->to[entry]]] += lists->weight ? lists->weight[entry] : 1;
   for (int32_t m = 0; m < job->k_other; m++) {
     if (scratch->counts[m] == 0) continue;
     const double by = (double) (sign * scratch->counts[m]);
@@ -181,7 +181,8 @@ INLINE int is_light(const irm_node_job *job, int64_t i)
   int64_t total = lists->start[i + 1] - lists->start[i];
   if (!job->narrow || total > IRM_LIGHT) return 0;
   if (job->missing) total += job->missing->start[i + 1] - job->missing->start[i];
-  for (int64_t e = lists->start[i]; lists->weight && e < lists->start[i + 1]; e++) total += lists->weight[e] - 1;
+  for (int64_t entry = lists->start[i]; lists->weight && entry < lists->start[i + 1]; entry++)
+    total += lists->weight[entry] - 1;
   return total <= IRM_LIGHT;
 }
 

@@ -96,13 +96,14 @@ static void count_node(const irm_state *state, int mode, int64_t i, real_scratch
     scratch->links[m] = scratch->squares[m] = 0;
     scratch->pairs[m] = state->sizes[1 - mode][m];
   }
-  for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
-    const int32_t m = other[links->to[e]];
-    scratch->links[m] += links->weight[e];
-    scratch->squares[m] += (int64_t) links->weight[e] * links->weight[e];
+  for (int64_t entry = links->start[i]; entry < links->start[i + 1]; entry++) {
+    const int32_t m = other[links->to[entry]];
+    scratch->links[m] += links->weight[entry];
+    scratch->squares[m] += (int64_t) links->weight[entry] * links->weight[entry];
   }
   if (state->graph->missing_count[0] == 0) return;
-  for (int64_t e = missing->start[i]; e < missing->start[i + 1]; e++) scratch->pairs[other[missing->to[e]]]--;
+  for (int64_t entry = missing->start[i]; entry < missing->start[i + 1]; entry++)
+    scratch->pairs[other[missing->to[entry]]]--;
 }
 
 /* Draws the label of node i: a score in doubles for each cluster, then rounded to the grid and drawn from like any

@@ -45,12 +45,13 @@ static weft_status choose_leaders(weft_arena *mem, const weft_irm_graph *graph, 
   WEFT_TAKE(out->node, mem, (size_t) wanted);
   WEFT_TAKE(out->scale, mem, (size_t) wanted);
   out->count = 0;
-  for (int32_t t = 0; t < wanted; t++) {
-    const int64_t i = (int64_t) weft_draw_below(rng, index + (uint64_t) t, (uint64_t) n);
+  for (int32_t leader = 0; leader < wanted; leader++) {
+    const int64_t i = (int64_t) weft_draw_below(rng, index + (uint64_t) leader, (uint64_t) n);
     int64_t links = 1;
     if (taken[i]) continue;
     taken[i] = 1;
-    for (int d = 0; d < directions; d++) links += graph->links[mode + d].start[i + 1] - graph->links[mode + d].start[i];
+    for (int direction = 0; direction < directions; direction++)
+      links += graph->links[mode + direction].start[i + 1] - graph->links[mode + direction].start[i];
     out->scale[out->count] = 1 / sqrt((double) links);
     out->node[out->count++] = (int32_t) i;
   }
@@ -66,18 +67,18 @@ static weft_status list_leaders(weft_arena *mem, const weft_irm_lists *links, co
   weft_status st = WEFT_OK;
   WEFT_TAKE0(out->start, mem, (size_t) n_other + 2);
   WEFT_TAKE(out->weight, mem, (size_t) n_other);
-  for (int32_t t = 0; t < leads->count; t++)
-    for (int64_t e = links->start[leads->node[t]]; e < links->start[leads->node[t] + 1]; e++)
-      out->start[links->to[e] + 2]++;
+  for (int32_t leader = 0; leader < leads->count; leader++)
+    for (int64_t entry = links->start[leads->node[leader]]; entry < links->start[leads->node[leader] + 1]; entry++)
+      out->start[links->to[entry] + 2]++;
   for (int64_t j = 0; j < n_other; j++) {
     const double count = (double) out->start[j + 2];
     out->weight[j] = count > 0 ? weft_log1p((double) leads->count / count) : 0;
     out->start[j + 2] += out->start[j + 1];
   }
   WEFT_TAKE(out->to, mem, (size_t) out->start[n_other + 1] + 1);
-  for (int32_t t = 0; t < leads->count; t++)
-    for (int64_t e = links->start[leads->node[t]]; e < links->start[leads->node[t] + 1]; e++)
-      out->to[out->start[links->to[e] + 1]++] = t;
+  for (int32_t leader = 0; leader < leads->count; leader++)
+    for (int64_t entry = links->start[leads->node[leader]]; entry < links->start[leads->node[leader] + 1]; entry++)
+      out->to[out->start[links->to[entry] + 1]++] = leader;
 done:
   return st;
 }
@@ -87,10 +88,11 @@ static void add_common(const weft_irm_lists *links, const lead_lists *leads, int
 {
   const int64_t first = links->start[i], last = links->start[i + 1];
   int64_t work = 0, step = 1;
-  for (int64_t e = first; e < last; e++) work += leads->start[links->to[e] + 1] - leads->start[links->to[e]];
+  for (int64_t entry = first; entry < last; entry++)
+    work += leads->start[links->to[entry] + 1] - leads->start[links->to[entry]];
   if (work > COMMON_WORK) step = (work + COMMON_WORK - 1) / COMMON_WORK;
-  for (int64_t e = first; e < last; e += step) {
-    const int32_t j = links->to[e];
+  for (int64_t entry = first; entry < last; entry += step) {
+    const int32_t j = links->to[entry];
     for (int64_t x = leads->start[j]; x < leads->start[j + 1]; x++) common[leads->to[x]] += leads->weight[j];
   }
 }
@@ -99,8 +101,8 @@ static int32_t best_leader(const leaders *leads, const double *common, int32_t f
 {
   int32_t best = first;
   double most = 0;
-  for (int32_t t = 0; t < leads->count; t++) {
-    const int32_t at = first + t < leads->count ? first + t : first + t - leads->count;
+  for (int32_t leader = 0; leader < leads->count; leader++) {
+    const int32_t at = first + leader < leads->count ? first + leader : first + leader - leads->count;
     const double value = common[at] * leads->scale[at];
     if (value > most) {
       most = value;
@@ -121,9 +123,9 @@ static weft_status start_mode(weft_ctx *ctx, const weft_irm_graph *graph, int mo
   leaders leads;
   double *common;
   WEFT_TRY(choose_leaders(&mem, graph, mode, directions, rng, index, k, &leads));
-  for (int d = 0; d < directions; d++)
-    WEFT_TRY(list_leaders(&mem, &graph->links[mode + d], &leads, one_mode ? graph->n[0] : graph->n[1 - mode],
-                          &leads.lists[d]));
+  for (int direction = 0; direction < directions; direction++)
+    WEFT_TRY(list_leaders(&mem, &graph->links[mode + direction], &leads, one_mode ? graph->n[0] : graph->n[1 - mode],
+                          &leads.lists[direction]));
   WEFT_TAKE(common, &mem, (size_t) threads * (size_t) leads.count);
   for (int64_t from = 0, until = 0; from < graph->n[mode]; from = until) {
     for (int64_t links = 0; until < graph->n[mode] && links < POLL_LINKS; until++)
@@ -133,13 +135,14 @@ static weft_status start_mode(weft_ctx *ctx, const weft_irm_graph *graph, int mo
       for (int64_t i = chunk; i < until && i < chunk + 64; i++) {
         double *own = common + (size_t) WEFT_THREAD() * (size_t) leads.count;
         memset(own, 0, (size_t) leads.count * sizeof *own);
-        for (int d = 0; d < directions; d++) add_common(&graph->links[mode + d], &leads.lists[d], i, own);
+        for (int direction = 0; direction < directions; direction++)
+          add_common(&graph->links[mode + direction], &leads.lists[direction], i, own);
         z[i] = best_leader(&leads, own,
                            (int32_t) weft_draw_below(rng, index + NODE_DRAWS + (uint64_t) i, (uint64_t) leads.count));
       }
     WEFT_TRY(weft_poll(ctx, (double) until, (double) graph->n[mode]));
   }
-  for (int32_t t = 0; t < leads.count; t++) z[leads.node[t]] = t;
+  for (int32_t leader = 0; leader < leads.count; leader++) z[leads.node[leader]] = leader;
 done:
   weft_arena_end(&mem);
   return st;

@@ -76,9 +76,9 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
   if (threads > 1 && graph->unit == 0 && graph->link_count[0] > SHARED_LINKS &&
       (double) blocks * threads < SHARED_BLOCKS)
     WEFT_TAKE(state->tallies, arena, blocks * (size_t) threads);
-  for (int d = 0; d < state->directions; d++) {
-    WEFT_TAKE0(state->profile.links[d], arena, (size_t) most);
-    WEFT_TAKE0(state->profile.pairs[d], arena, (size_t) most);
+  for (int direction = 0; direction < state->directions; direction++) {
+    WEFT_TAKE0(state->profile.links[direction], arena, (size_t) most);
+    WEFT_TAKE0(state->profile.pairs[direction], arena, (size_t) most);
   }
   WEFT_TAKE(state->scores, arena, 2 * (size_t) most + 2);
   if (model->attempts && !state->one_mode) {
@@ -146,10 +146,10 @@ static void add_lists(irm_state *state, const weft_irm_lists *lists, int64_t fir
   for (int64_t i = first; i < last; i++) {
     const int32_t l = state->z[0][i];
     int64_t *row = blocks + (size_t) l * state->k[1];
-    for (int64_t e = lists->start[i]; e < lists->start[i + 1]; e++) {
-      const int32_t j = lists->to[e], m = other[j];
+    for (int64_t entry = lists->start[i]; entry < lists->start[i + 1]; entry++) {
+      const int32_t j = lists->to[entry], m = other[j];
       if (undirected && m == l && j > i) continue;
-      row[m] += by * (lists->weight ? lists->weight[e] : 1);
+      row[m] += by * (lists->weight ? lists->weight[entry] : 1);
     }
   }
 }
@@ -160,8 +160,8 @@ static void add_values(irm_state *state, int64_t first, int64_t last)
   const weft_irm_lists *lists = &state->graph->links[0];
   for (int64_t i = first; i < last; i++) {
     int64_t *row = state->values[0] + (size_t) state->z[0][i] * (size_t) state->k[1];
-    for (int64_t e = lists->start[i]; e < lists->start[i + 1]; e++)
-      row[state->z[1][lists->to[e]]] += (int64_t) lists->weight[e] * lists->weight[e];
+    for (int64_t entry = lists->start[i]; entry < lists->start[i + 1]; entry++)
+      row[state->z[1][lists->to[entry]]] += (int64_t) lists->weight[entry] * lists->weight[entry];
   }
 }
 
@@ -242,23 +242,24 @@ static void fill_profile(irm_state *state, int mode, int64_t i)
   const weft_irm_graph *graph = state->graph;
   const int other = irm_other(state, mode);
   const int32_t *z = state->z[other], *active = state->active[other];
-  for (int d = 0; d < state->directions; d++) {
-    const weft_irm_lists *links = &graph->links[state->one_mode ? d : mode],
-                         *missing = &graph->missing[state->one_mode ? d : mode];
-    int64_t *count = state->profile.links[d], *pairs = state->profile.pairs[d];
+  for (int direction = 0; direction < state->directions; direction++) {
+    const weft_irm_lists *links = &graph->links[state->one_mode ? direction : mode],
+                         *missing = &graph->missing[state->one_mode ? direction : mode];
+    int64_t *count = state->profile.links[direction], *pairs = state->profile.pairs[direction];
     for (int32_t a = 0; a < state->active_count[other]; a++) {
       count[active[a]] = 0;
       if (state->profile.values) state->profile.values[active[a]] = 0;
       pairs[active[a]] = state->sizes[other][active[a]];
     }
-    for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
-      const int32_t m = z[links->to[e]];
-      if (m >= 0) count[m] += links->weight ? links->weight[e] : 1;
-      if (m >= 0 && state->profile.values) state->profile.values[m] += (int64_t) links->weight[e] * links->weight[e];
+    for (int64_t entry = links->start[i]; entry < links->start[i + 1]; entry++) {
+      const int32_t m = z[links->to[entry]];
+      if (m >= 0) count[m] += links->weight ? links->weight[entry] : 1;
+      if (m >= 0 && state->profile.values)
+        state->profile.values[m] += (int64_t) links->weight[entry] * links->weight[entry];
     }
     if (graph->missing_count[0] == 0) continue;
-    for (int64_t e = missing->start[i]; e < missing->start[i + 1]; e++)
-      if (z[missing->to[e]] >= 0) pairs[z[missing->to[e]]]--;
+    for (int64_t entry = missing->start[i]; entry < missing->start[i + 1]; entry++)
+      if (z[missing->to[entry]] >= 0) pairs[z[missing->to[entry]]]--;
   }
   state->profile.self_links = graph->self_weight ? graph->self_weight[i] : 0;
   state->profile.self_pairs = graph->self_pair ? graph->self_pair[i] : 0;
@@ -269,13 +270,13 @@ static void add_profile(irm_state *state, int mode, int32_t l, int sign)
 {
   const int other = irm_other(state, mode);
   const irm_profile *p = &state->profile;
-  for (int d = 0; d < state->directions; d++) {
-    const int near = state->one_mode ? d : mode, far = 1 - near;
+  for (int direction = 0; direction < state->directions; direction++) {
+    const int near = state->one_mode ? direction : mode, far = 1 - near;
     const size_t width = (size_t) state->k[state->one_mode ? 0 : 1 - mode], height = (size_t) state->k[mode];
     const int symmetric = state->links[near] == state->links[far];
     for (int32_t a = 0; a < state->active_count[other]; a++) {
       const int32_t m = state->active[other][a];
-      const int64_t links = sign * p->links[d][m], pairs = sign * p->pairs[d][m];
+      const int64_t links = sign * p->links[direction][m], pairs = sign * p->pairs[direction][m];
       state->links[near][l * width + m] += links;
       state->pairs[near][l * width + m] += pairs;
       if (symmetric && m == l) continue;
@@ -335,16 +336,17 @@ double irm_gain(const irm_state *state, int mode, int32_t l)
   const irm_profile *p = &state->profile;
   double sum = 0;
   int64_t own_links = p->self_links, own_pairs = p->self_pairs;
-  for (int d = 0; d < state->directions; d++) {
-    const int near = state->one_mode ? d : mode;
+  for (int direction = 0; direction < state->directions; direction++) {
+    const int near = state->one_mode ? direction : mode;
     const size_t row = (size_t) l * (size_t) state->k[state->one_mode ? 0 : 1 - mode];
     for (int32_t a = 0; a < state->active_count[other]; a++) {
       const int32_t m = state->active[other][a];
       if (state->one_mode && m == l) {
-        own_links += p->links[d][m];
-        own_pairs += p->pairs[d][m];
+        own_links += p->links[direction][m];
+        own_pairs += p->pairs[direction][m];
       } else {
-        sum += block_gain(state, near, row + m, p->links[d][m], p->values ? p->values[m] : 0, p->pairs[d][m]);
+        sum += block_gain(state, near, row + m, p->links[direction][m], p->values ? p->values[m] : 0,
+                          p->pairs[direction][m]);
       }
     }
   }
@@ -366,8 +368,8 @@ double irm_merge_gain(const irm_state *state, int mode, int32_t a, int32_t b)
 {
   const int other = irm_other(state, mode);
   double sum = 0;
-  for (int d = 0; d < state->directions; d++) {
-    const int near = state->one_mode ? d : mode;
+  for (int direction = 0; direction < state->directions; direction++) {
+    const int near = state->one_mode ? direction : mode;
     const size_t width = (size_t) state->k[state->one_mode ? 0 : 1 - mode];
     for (int32_t at = 0; at < state->active_count[other]; at++) {
       const int32_t m = state->active[other][at];

@@ -132,13 +132,13 @@ __device__ static inline void count_links(const irm_light_job &job, int32_t firs
     const int32_t node = job.order[first + r];
     const uint32_t end = job.start[node + 1];
     uint8_t *row = counts + offset_of((uint32_t) r, 0);
-    for (uint32_t e = job.start[node] + quad; e < end; e += 4 * GATHER) {
+    for (uint32_t entry = job.start[node] + quad; entry < end; entry += 4 * GATHER) {
       uint32_t m[GATHER], by[GATHER];
 #  pragma unroll
       for (int k = 0; k < GATHER; k++) {
-        const bool within = e + 4 * k < end;
-        m[k] = within ? (uint32_t) job.to[e + 4 * k] : 0;
-        by[k] = within ? (job.weight ? (uint32_t) job.weight[e + 4 * k] : 1u) : 0u;
+        const bool within = entry + 4 * k < end;
+        m[k] = within ? (uint32_t) job.to[entry + 4 * k] : 0;
+        by[k] = within ? (job.weight ? (uint32_t) job.weight[entry + 4 * k] : 1u) : 0u;
       }
 #  pragma unroll
       for (int k = 0; k < GATHER; k++) m[k] = by[k] ? job.other[m[k]] : 0u;

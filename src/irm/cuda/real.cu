@@ -85,15 +85,15 @@ __device__ static void count_node(const irm_real_job &j, int32_t node, u64 *pair
   }
   __syncwarp();
 #pragma unroll 4
-  for (uint32_t e = j.start[node] + lane; e < j.start[node + 1]; e += 32) {
-    const uint32_t m = j.other[j.to[e]];
-    const long long w = j.weight[e];
+  for (uint32_t entry = j.start[node] + lane; entry < j.start[node + 1]; entry += 32) {
+    const uint32_t m = j.other[j.to[entry]];
+    const long long w = j.weight[entry];
     atomicAdd(&links[m], (u64) w);
     atomicAdd(&squares[m], (u64) (w * w));
   }
   if (j.missing_start)
-    for (uint32_t e = j.missing_start[node] + lane; e < j.missing_start[node + 1]; e += 32)
-      atomicAdd(&pairs[j.other[j.missing_to[e]]], (u64) -1);
+    for (uint32_t entry = j.missing_start[node] + lane; entry < j.missing_start[node + 1]; entry += 32)
+      atomicAdd(&pairs[j.other[j.missing_to[entry]]], (u64) -1);
   __syncwarp();
   for (int32_t m = (int32_t) lane; m < j.k_other; m += 32) { /* as doubles from here on */
     ((double *) pairs)[m] = (double) (long long) pairs[m];
@@ -187,9 +187,9 @@ __global__ static void __launch_bounds__(THREADS)
       for (int32_t x = (int32_t) threadIdx.x; x < NODES * 2 * k_other; x += THREADS) all[x] = 0;
     __syncthreads();
 #pragma unroll 4
-    for (uint32_t e = start[node] + threadIdx.x; e < start[node + 1]; e += THREADS) {
-      const uint32_t m = other[to[e]];
-      const long long w = weight[e];
+    for (uint32_t entry = start[node] + threadIdx.x; entry < start[node + 1]; entry += THREADS) {
+      const uint32_t m = other[to[entry]];
+      const long long w = weight[entry];
       atomicAdd(fast ? &mine[m] : &cell_links[row + m * other_step], (u64) w);
       atomicAdd(fast ? &mine[k_other + m] : &cell_values[row + m * other_step], (u64) (w * w));
     }

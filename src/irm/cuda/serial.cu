@@ -86,9 +86,9 @@ static weft_status take_collapsed(irm_serial *serial, const irm_state *state)
     if (state->values[turned]) TAKE_AT(serial->blocks_values[turned], serial->mem, blocks);
   }
   if (state->values[0]) WEFT_DEVICE_TAKE(serial->squares, serial->mem, most);
-  for (int d = 0; d < state->directions; d++) {
-    TAKE_AT(serial->count[d], serial->mem, most);
-    TAKE_AT(serial->pairs[d], serial->mem, most);
+  for (int direction = 0; direction < state->directions; direction++) {
+    TAKE_AT(serial->count[direction], serial->mem, most);
+    TAKE_AT(serial->pairs[direction], serial->mem, most);
   }
   WEFT_DEVICE_TAKE(serial->gains, serial->mem, (blocks + most) * (size_t) state->directions);
   WEFT_DEVICE_TAKE(serial->scores, serial->mem, most + 1);
@@ -108,11 +108,13 @@ static weft_status take_one_mode(weft_ctx *ctx, irm_serial *serial, const irm_st
   serial->width = (state->k[0] + IRM_CHUNK - 1) / IRM_CHUNK * IRM_CHUNK;
   TAKE_AT(serial->blocks_links[0], serial->mem, k * k);
   TAKE_AT(serial->blocks_pairs[0], serial->mem, k * k);
-  for (int d = 0; d < state->directions; d++) {
-    TAKE_AT(serial->link[d], serial->mem, k * (size_t) serial->width);
-    TAKE_AT(serial->none[d], serial->mem, k * (size_t) serial->width);
-    WEFT_CUDA(cudaMemsetAsync(serial->link[d], 0, k * (size_t) serial->width * sizeof(double), serial->mem->stream));
-    WEFT_CUDA(cudaMemsetAsync(serial->none[d], 0, k * (size_t) serial->width * sizeof(double), serial->mem->stream));
+  for (int direction = 0; direction < state->directions; direction++) {
+    TAKE_AT(serial->link[direction], serial->mem, k * (size_t) serial->width);
+    TAKE_AT(serial->none[direction], serial->mem, k * (size_t) serial->width);
+    WEFT_CUDA(
+        cudaMemsetAsync(serial->link[direction], 0, k * (size_t) serial->width * sizeof(double), serial->mem->stream));
+    WEFT_CUDA(
+        cudaMemsetAsync(serial->none[direction], 0, k * (size_t) serial->width * sizeof(double), serial->mem->stream));
   }
   WEFT_DEVICE_TAKE(serial->base, serial->mem, k);
   WEFT_DEVICE_TAKE(serial->sums, serial->mem, (size_t) serial->width);
@@ -131,11 +133,13 @@ weft_status irm_serial_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *h
   WEFT_TAKE0(serial, host, 1);
   serial->mem = mem;
   serial->graph = graph;
-  for (int d = 0; d < (graph->type == WEFT_IRM_UNDIRECTED ? 1 : 2); d++) {
-    const int64_t n = graph->n[state->one_mode ? 0 : d];
-    WEFT_TRY(send_lists(ctx, serial, &graph->links[d], n, graph->link_count[d], &serial->links[d]));
+  for (int direction = 0; direction < (graph->type == WEFT_IRM_UNDIRECTED ? 1 : 2); direction++) {
+    const int64_t n = graph->n[state->one_mode ? 0 : direction];
+    WEFT_TRY(
+        send_lists(ctx, serial, &graph->links[direction], n, graph->link_count[direction], &serial->links[direction]));
     if (graph->missing_count[0])
-      WEFT_TRY(send_lists(ctx, serial, &graph->missing[d], n, graph->missing_count[d], &serial->missing[d]));
+      WEFT_TRY(send_lists(ctx, serial, &graph->missing[direction], n, graph->missing_count[direction],
+                          &serial->missing[direction]));
   }
   if (graph->self_pair) {
     WEFT_DEVICE_TAKE(serial->self_weight, mem, (size_t) graph->n[0]);
@@ -266,16 +270,16 @@ static weft_status labels_collapsed(weft_ctx *ctx, irm_serial *serial, irm_state
     const int other = irm_other(state, mode);
     collapsed_job job;
     memset((void *) &job, 0, sizeof job);
-    for (int d = 0; d < state->directions; d++) {
-      const int near = state->one_mode ? d : mode;
-      job.links[d] = serial->links[near];
-      job.missing[d] = serial->missing[near];
-      job.near_links[d] = serial->blocks_links[near];
-      job.near_pairs[d] = serial->blocks_pairs[near];
-      job.far_links[d] = serial->blocks_links[1 - near];
-      job.far_pairs[d] = serial->blocks_pairs[1 - near];
-      job.count[d] = serial->count[d];
-      job.pairs[d] = serial->pairs[d];
+    for (int direction = 0; direction < state->directions; direction++) {
+      const int near = state->one_mode ? direction : mode;
+      job.links[direction] = serial->links[near];
+      job.missing[direction] = serial->missing[near];
+      job.near_links[direction] = serial->blocks_links[near];
+      job.near_pairs[direction] = serial->blocks_pairs[near];
+      job.far_links[direction] = serial->blocks_links[1 - near];
+      job.far_pairs[direction] = serial->blocks_pairs[1 - near];
+      job.count[direction] = serial->count[direction];
+      job.pairs[direction] = serial->pairs[direction];
     }
     job.near_values = serial->blocks_values[mode];
     job.far_values = serial->blocks_values[1 - mode];

@@ -54,10 +54,10 @@ __global__ static void make_base(int32_t k, int32_t width, int directions, const
   const int32_t l = (int32_t) (blockIdx.x * blockDim.x + threadIdx.x);
   if (l >= k) return;
   double sum = log_stick[l];
-  for (int d = 0; d < directions; d++)
+  for (int direction = 0; direction < directions; direction++)
     for (int32_t m = 0; m < k; m++) {
       const double n = (double) sizes[m];
-      if (n > 0) sum += n * (d ? none1 : none0)[(int64_t) m * width + l];
+      if (n > 0) sum += n * (direction ? none1 : none0)[(int64_t) m * width + l];
     }
   base[l] = sum;
 }
@@ -69,9 +69,9 @@ __device__ static double add_list(const serial_lists &lists, int64_t i, const in
 {
   double sum = 0;
   const int64_t end = lists.start[i + 1];
-  for (int64_t e = lists.start[i]; e < end; e += THREADS) {
-    const int64_t mine = e + threadIdx.x;
-    const int32_t here = (int32_t) min((int64_t) THREADS, end - e);
+  for (int64_t entry = lists.start[i]; entry < end; entry += THREADS) {
+    const int64_t mine = entry + threadIdx.x;
+    const int32_t here = (int32_t) min((int64_t) THREADS, end - entry);
     __syncthreads();
     if (mine < end) {
       label[threadIdx.x] = z[lists.to[mine]];
@@ -112,13 +112,14 @@ __global__ static void __launch_bounds__(THREADS) draw_one_mode(const __grid_con
     const int64_t old = j.z[i];
     double most = -WEFT_INFINITY;
     for (int32_t l = thread; l < j.k; l += THREADS)
-      for (int d = 0; d < j.directions; d++) j.base[l] -= j.none[d][old * j.width + l];
+      for (int direction = 0; direction < j.directions; direction++) j.base[l] -= j.none[direction][old * j.width + l];
     for (int32_t from = 0; from < j.width; from += span) {
       const int32_t l = from + thread % span;
       double sum = 0;
-      for (int d = 0; d < j.directions; d++) {
-        sum += add_list(j.links[d], i, j.z, j.link[d], false, j.width, l, group, groups, label, by);
-        if (j.any_missing) sum += add_list(j.missing[d], i, j.z, j.none[d], true, j.width, l, group, groups, label, by);
+      for (int direction = 0; direction < j.directions; direction++) {
+        sum += add_list(j.links[direction], i, j.z, j.link[direction], false, j.width, l, group, groups, label, by);
+        if (j.any_missing)
+          sum += add_list(j.missing[direction], i, j.z, j.none[direction], true, j.width, l, group, groups, label, by);
       }
       part[thread] = sum;
       __syncthreads();
@@ -151,7 +152,8 @@ __global__ static void __launch_bounds__(THREADS) draw_one_mode(const __grid_con
     }
     __syncthreads();
     for (int32_t l = thread; l < j.k; l += THREADS)
-      for (int d = 0; d < j.directions; d++) j.base[l] += j.none[d][(int64_t) chosen * j.width + l];
+      for (int direction = 0; direction < j.directions; direction++)
+        j.base[l] += j.none[direction][(int64_t) chosen * j.width + l];
   }
 }
 
@@ -186,26 +188,26 @@ __device__ static void fill_profile(const collapsed_job &j, int64_t i)
   const int32_t clusters = *j.active_count_other;
   for (int32_t at = (int32_t) threadIdx.x; at < clusters; at += THREADS) {
     const int32_t m = j.active_other[at];
-    for (int d = 0; d < j.directions; d++) {
-      j.count[d][m] = 0;
+    for (int direction = 0; direction < j.directions; direction++) {
+      j.count[direction][m] = 0;
       if (j.squares) j.squares[m] = 0;
-      j.pairs[d][m] = j.sizes_other[m];
+      j.pairs[direction][m] = j.sizes_other[m];
     }
   }
   __syncthreads();
-  for (int d = 0; d < j.directions; d++) {
-    const serial_lists &links = j.links[d], &missing = j.missing[d];
-    for (int64_t e = links.start[i] + threadIdx.x; e < links.start[i + 1]; e += THREADS) {
-      const int32_t m = j.z_other[links.to[e]];
+  for (int direction = 0; direction < j.directions; direction++) {
+    const serial_lists &links = j.links[direction], &missing = j.missing[direction];
+    for (int64_t entry = links.start[i] + threadIdx.x; entry < links.start[i + 1]; entry += THREADS) {
+      const int32_t m = j.z_other[links.to[entry]];
       if (m < 0) continue;
-      const long long w = links.weight ? links.weight[e] : 1;
-      atomicAdd((u64 *) &j.count[d][m], (u64) w);
+      const long long w = links.weight ? links.weight[entry] : 1;
+      atomicAdd((u64 *) &j.count[direction][m], (u64) w);
       if (j.squares) atomicAdd((u64 *) &j.squares[m], (u64) (w * w));
     }
-    for (int64_t e = j.any_missing ? missing.start[i] + threadIdx.x : 0; j.any_missing && e < missing.start[i + 1];
-         e += THREADS) {
-      const int32_t m = j.z_other[missing.to[e]];
-      if (m >= 0) atomicAdd((u64 *) &j.pairs[d][m], (u64) -1);
+    for (int64_t entry = j.any_missing ? missing.start[i] + threadIdx.x : 0;
+         j.any_missing && entry < missing.start[i + 1]; entry += THREADS) {
+      const int32_t m = j.z_other[missing.to[entry]];
+      if (m >= 0) atomicAdd((u64 *) &j.pairs[direction][m], (u64) -1);
     }
   }
   __syncthreads();
@@ -217,14 +219,14 @@ __device__ static void add_profile(const collapsed_job &j, int64_t i, int32_t l,
   const int32_t clusters = *j.active_count_other;
   for (int32_t at = (int32_t) threadIdx.x; at < clusters; at += THREADS) {
     const int32_t m = j.active_other[at];
-    for (int d = 0; d < j.directions; d++) {
-      const int64_t links = sign * j.count[d][m], pairs = sign * j.pairs[d][m];
+    for (int direction = 0; direction < j.directions; direction++) {
+      const int64_t links = sign * j.count[direction][m], pairs = sign * j.pairs[direction][m];
       const int64_t near = (int64_t) l * j.k_other + m, far = (int64_t) m * j.k + l;
-      j.near_links[d][near] += links;
-      j.near_pairs[d][near] += pairs;
+      j.near_links[direction][near] += links;
+      j.near_pairs[direction][near] += pairs;
       if (j.symmetric && m == l) continue;
-      j.far_links[d][far] += links;
-      j.far_pairs[d][far] += pairs;
+      j.far_links[direction][far] += links;
+      j.far_pairs[direction][far] += pairs;
       if (!j.squares) continue;
       j.near_values[near] += sign * j.squares[m];
       j.far_values[far] += sign * j.squares[m];
@@ -300,12 +302,13 @@ __global__ static void __launch_bounds__(THREADS) draw_collapsed(const __grid_co
     const int32_t clusters = *j.active_count, choices = clusters + (clusters < j.k), others = *j.active_count_other;
     for (int64_t at = thread; at < (int64_t) choices * others * j.directions; at += THREADS) {
       const int32_t m = j.active_other[at % others], a = (int32_t) (at / others % choices),
-                    d = (int32_t) (at / others / choices);
+                    direction = (int32_t) (at / others / choices);
       const int32_t l = a < clusters ? j.active[a] : empty;
       const int64_t cell = (int64_t) l * j.k_other + m;
-      const block_counts now = { j.near_links[d][cell], j.squares ? j.near_values[cell] : 0, j.near_pairs[d][cell] };
-      const block_counts more = { j.count[d][m], j.squares ? j.squares[m] : 0, j.pairs[d][m] };
-      j.gains[((int64_t) d * others + at % others) * choices + a] =
+      const block_counts now = { j.near_links[direction][cell], j.squares ? j.near_values[cell] : 0,
+                                 j.near_pairs[direction][cell] };
+      const block_counts more = { j.count[direction][m], j.squares ? j.squares[m] : 0, j.pairs[direction][m] };
+      j.gains[((int64_t) direction * others + at % others) * choices + a] =
           j.one_mode && m == l ? 0 : block_gain(j.tables, now, more);
     }
     __syncthreads();
@@ -317,9 +320,9 @@ __global__ static void __launch_bounds__(THREADS) draw_collapsed(const __grid_co
       if (j.one_mode) {
         const int64_t diagonal = (int64_t) l * (j.k + 1);
         int64_t links = j.self_pair ? j.self_weight[i] : 0, pairs = j.self_pair ? j.self_pair[i] : 0;
-        for (int d = 0; d < j.directions && a < clusters; d++) {
-          links += j.count[d][l];
-          pairs += j.pairs[d][l];
+        for (int direction = 0; direction < j.directions && a < clusters; direction++) {
+          links += j.count[direction][l];
+          pairs += j.pairs[direction][l];
         }
         sum += block_gain(j.tables, { j.near_links[0][diagonal], 0, j.near_pairs[0][diagonal] }, { links, 0, pairs });
       }

@@ -89,7 +89,8 @@ static int64_t node_load(const weft_irm_graph *graph, int mode, int64_t i)
 {
   const weft_irm_lists *lists = &graph->links[mode];
   int64_t load = lists->start[i + 1] - lists->start[i];
-  for (int64_t e = lists->start[i]; lists->weight && e < lists->start[i + 1]; e++) load += lists->weight[e] - 1;
+  for (int64_t entry = lists->start[i]; lists->weight && entry < lists->start[i + 1]; entry++)
+    load += lists->weight[entry] - 1;
   if (graph->missing_count[mode] && graph->missing[mode].start[i + 1] > graph->missing[mode].start[i])
     load += IRM_LIGHT + 1;
   return load;
@@ -175,19 +176,19 @@ weft_status irm_shards_make(weft_ctx *ctx, irm_shards *all, double room)
   weft_status st = WEFT_OK;
   double wanted = 0, largest = 0, left = room - 1e6;
   for (int mode = 0; mode < 2; mode++) WEFT_TRY(cut_mode(ctx, all, mode, room / 3));
-  for (const irm_shard &s : *all->list) {
-    wanted += (double) s.bytes;
-    largest = std::max(largest, (double) s.bytes);
+  for (const irm_shard &shard : *all->list) {
+    wanted += (double) shard.bytes;
+    largest = std::max(largest, (double) shard.bytes);
   }
   if (wanted > left) {
     WEFT_DEVICE_TAKE(all->streamed, all->mem, (size_t) largest);
     left -= largest;
   }
-  for (irm_shard &s : *all->list) {
-    if ((double) s.bytes > left) continue;
-    WEFT_DEVICE_TAKE(s.resident, all->mem, s.bytes);
-    WEFT_TRY(send_shard(all, s, s.resident));
-    left -= (double) s.bytes;
+  for (irm_shard &shard : *all->list) {
+    if ((double) shard.bytes > left) continue;
+    WEFT_DEVICE_TAKE(shard.resident, all->mem, shard.bytes);
+    WEFT_TRY(send_shard(all, shard, shard.resident));
+    left -= (double) shard.bytes;
   }
 done:
   return st;

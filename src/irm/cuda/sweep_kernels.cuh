@@ -155,9 +155,9 @@ __global__ static void __launch_bounds__(256) irm_draw_light(irm_light_job job)
   __syncthreads();
   for (int32_t r = (int32_t) warp; r < nodes; r += 8) {
     const int32_t node = job.order[first + r];
-    for (uint32_t e = job.start[node] + lane; e < job.start[node + 1]; e += 32) {
-      const uint32_t m = job.other[job.to[e]];
-      atomicAdd(&counts[r * quads + m / 4], (job.weight ? (uint32_t) job.weight[e] : 1u) << 8 * (m % 4));
+    for (uint32_t entry = job.start[node] + lane; entry < job.start[node + 1]; entry += 32) {
+      const uint32_t m = job.other[job.to[entry]];
+      atomicAdd(&counts[r * quads + m / 4], (job.weight ? (uint32_t) job.weight[entry] : 1u) << 8 * (m % 4));
     }
   }
   __syncthreads();
@@ -215,14 +215,15 @@ __global__ static void __launch_bounds__(256)
   const irm_piece piece = pieces[blockIdx.x];
   double *counts = batch.counts + (size_t) (piece.slot - first_slot) * (size_t) batch.k_other;
   if (!fast || weight) {
-    for (uint32_t e = piece.first + threadIdx.x; e < piece.last; e += 256)
-      atomicAdd(&counts[batch.other[to[e]]], weight ? (double) weight[e] : 1.0);
+    for (uint32_t entry = piece.first + threadIdx.x; entry < piece.last; entry += 256)
+      atomicAdd(&counts[batch.other[to[entry]]], weight ? (double) weight[entry] : 1.0);
     return;
   }
   for (int32_t m = (int32_t) threadIdx.x; m < batch.k_other; m += 256) histogram[m] = 0;
   __syncthreads();
 #pragma unroll 4
-  for (uint32_t e = piece.first + threadIdx.x; e < piece.last; e += 256) atomicAdd(&histogram[batch.other[to[e]]], 1u);
+  for (uint32_t entry = piece.first + threadIdx.x; entry < piece.last; entry += 256)
+    atomicAdd(&histogram[batch.other[to[entry]]], 1u);
   __syncthreads();
   for (int32_t m = (int32_t) threadIdx.x; m < batch.k_other; m += 256)
     if (histogram[m]) atomicAdd(&counts[m], (double) histogram[m]);
@@ -236,8 +237,8 @@ __global__ static void __launch_bounds__(256)
   if (slot >= batch.count) return;
   const int32_t node = batch.order[slot];
   double *counts = batch.counts + (size_t) slot * (size_t) batch.k_other;
-  for (uint32_t e = start[node] + threadIdx.x % 32; e < start[node + 1]; e += 32)
-    atomicAdd(&counts[batch.other[to[e]]], weight ? (double) weight[e] : 1.0);
+  for (uint32_t entry = start[node] + threadIdx.x % 32; entry < start[node + 1]; entry += 32)
+    atomicAdd(&counts[batch.other[to[entry]]], weight ? (double) weight[entry] : 1.0);
 }
 
 /* scores[slot][l] = Σ_m counts[slot][m] rows[m][l] (sign 1), or what is there less that (-1). Tiles of 64 nodes by 64
@@ -385,7 +386,8 @@ __global__ static void __launch_bounds__(256) irm_count_links(irm_blocks_job job
     const uint32_t begin = max(job.start[node], first), end = min(job.start[node + 1], last);
     if (fast && !job.weight && end - begin >= LONG_LIST) {
 #pragma unroll 4
-      for (uint32_t e = begin + threadIdx.x; e < end; e += 256) atomicAdd(&histogram[job.other[job.to[e]]], 1u);
+      for (uint32_t entry = begin + threadIdx.x; entry < end; entry += 256)
+        atomicAdd(&histogram[job.other[job.to[entry]]], 1u);
       __syncthreads();
       irm_u64 *cells = job.cells + job.own[node] * job.own_step;
       for (int32_t m = (int32_t) threadIdx.x; m < job.k_other; m += 256) {
@@ -408,9 +410,9 @@ __global__ static void __launch_bounds__(256) irm_count_links(irm_blocks_job job
     if (mine < node + taken) {
       irm_u64 *cells = job.cells + job.own[mine] * job.own_step;
       const uint32_t until = min(job.start[mine + 1], last);
-      for (uint32_t e = max(job.start[mine], first) + threadIdx.x % 32; e < until; e += 32)
-        atomicAdd(&cells[job.other[job.to[e]] * job.other_step],
-                  (irm_u64) ((long long) (job.weight ? job.weight[e] : 1) * job.by));
+      for (uint32_t entry = max(job.start[mine], first) + threadIdx.x % 32; entry < until; entry += 32)
+        atomicAdd(&cells[job.other[job.to[entry]] * job.other_step],
+                  (irm_u64) ((long long) (job.weight ? job.weight[entry] : 1) * job.by));
     }
     node += taken;
   }

@@ -44,10 +44,10 @@ int64_t weft_bn_best_graph(const weft_bn_lists *lists, const uint64_t *before, i
 {
   const weft_bn_table *table = lists->table;
   int64_t score = 0;
-  for (size_t z = 0; z < lists->p; z++) {
-    int64_t k = table->start[z];
-    while (!fits(table->mask + (size_t) k * lists->words, before + z * lists->words, lists->words)) k++;
-    picks[z] = (int32_t) (k - table->start[z]);
+  for (size_t node = 0; node < lists->p; node++) {
+    int64_t k = table->start[node];
+    while (!fits(table->mask + (size_t) k * lists->words, before + node * lists->words, lists->words)) k++;
+    picks[node] = (int32_t) (k - table->start[node]);
     score += table->score[k];
   }
   return score;

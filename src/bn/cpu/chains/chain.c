@@ -28,7 +28,7 @@ typedef struct chain_job {
 static uint64_t hash_of(const int32_t *picks, size_t p)
 {
   uint64_t hash = 0;
-  for (size_t z = 0; z < p; z++) hash += weft_bn_pick_hash(z, picks[z]);
+  for (size_t node = 0; node < p; node++) hash += weft_bn_pick_hash(node, picks[node]);
   return hash;
 }
 
@@ -46,11 +46,11 @@ weft_status weft_bn_lists_make(weft_arena *mem, const weft_bn_table *table, int 
   const size_t p = table->p, words = table->words;
   *out = (weft_bn_lists){ .table = table, .p = p, .words = words, .unit = ldexp(1.0, table->bits) };
   WEFT_TAKE0(out->users, mem, p * words);
-  for (size_t z = 0; z < p; z++)
-    for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
+  for (size_t node = 0; node < p; node++)
+    for (int64_t k = table->start[node]; k < table->start[node + 1]; k++)
       for (size_t w = 0; w < words; w++)
         for (uint64_t word = table->mask[(size_t) k * words + w]; word; word &= word - 1)
-          set_bit(out->users + (64 * w + (size_t) __builtin_ctzll(word)) * words, (int32_t) z);
+          set_bit(out->users + (64 * w + (size_t) __builtin_ctzll(word)) * words, (int32_t) node);
   if (sum) WEFT_TRY(weft_bn_weights_make(mem, out));
 done:
   return st;
@@ -73,13 +73,13 @@ static weft_status open_order_room(weft_arena *mem, const weft_bn_lists *lists, 
   WEFT_TAKE(out->placed, mem, words);
   WEFT_TAKE(out->ready, mem, words);
   memset(out->needs, 0xff, p * words * sizeof *out->needs);
-  for (size_t z = 0; z < p; z++) {
-    uint64_t *own = out->needs + z * words;
-    for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
+  for (size_t node = 0; node < p; node++) {
+    uint64_t *own = out->needs + node * words;
+    for (int64_t k = table->start[node]; k < table->start[node + 1]; k++)
       for (size_t w = 0; w < words; w++) own[w] &= table->mask[(size_t) k * words + w];
     for (size_t w = 0; w < words; w++)
       for (uint64_t word = own[w]; word; word &= word - 1)
-        set_bit(out->needed + (64 * w + (size_t) __builtin_ctzll(word)) * words, (int32_t) z);
+        set_bit(out->needed + (64 * w + (size_t) __builtin_ctzll(word)) * words, (int32_t) node);
   }
 done:
   return st;
@@ -92,9 +92,9 @@ static int draw_order(const weft_bn_lists *lists, const order_room *room, weft_r
   size_t ready = 0;
   memset(room->placed, 0, words * sizeof *room->placed);
   memset(room->ready, 0, words * sizeof *room->ready);
-  for (size_t z = 0; z < p; z++)
-    if (fits(room->needs + z * words, room->placed, words)) {
-      set_bit(room->ready, (int32_t) z);
+  for (size_t node = 0; node < p; node++)
+    if (fits(room->needs + node * words, room->placed, words)) {
+      set_bit(room->ready, (int32_t) node);
       ready++;
     }
   for (size_t k = 0; k < p; k++) {
@@ -110,9 +110,9 @@ static int draw_order(const weft_bn_lists *lists, const order_room *room, weft_r
     set_bit(room->placed, chosen);
     for (size_t u = 0; u < words; u++)
       for (uint64_t child = room->needed[(size_t) chosen * words + u]; child; child &= child - 1) {
-        const int32_t z = (int32_t) (64 * u) + __builtin_ctzll(child);
-        if (fits(room->needs + (size_t) z * words, room->placed, words)) {
-          set_bit(room->ready, z);
+        const int32_t node = (int32_t) (64 * u) + __builtin_ctzll(child);
+        if (fits(room->needs + (size_t) node * words, room->placed, words)) {
+          set_bit(room->ready, node);
           ready++;
         }
       }
@@ -158,9 +158,9 @@ static void find_before(const weft_bn_lists *lists, weft_bn_replica *replica, ui
 {
   memset(placed, 0, lists->words * sizeof *placed);
   for (size_t k = 0; k < lists->p; k++) {
-    const int32_t z = replica->order[k];
-    memcpy(replica->before + (size_t) z * lists->words, placed, lists->words * sizeof *placed);
-    set_bit(placed, z);
+    const int32_t node = replica->order[k];
+    memcpy(replica->before + (size_t) node * lists->words, placed, lists->words * sizeof *placed);
+    set_bit(placed, node);
   }
 }
 
@@ -212,15 +212,15 @@ static weft_status make_ladders(weft_ctx *ctx, weft_arena *mem, chain_job *job)
     WEFT_TAKE(chain->picks, mem, p);
     WEFT_TAKE(chain->replica, mem, temperatures);
     WEFT_TAKE(chain->at, mem, temperatures);
-    for (size_t t = 0; t < temperatures; t++) {
-      weft_bn_replica *replica = chain->at[t] = &chain->replica[t];
-      const size_t number = c * temperatures + t;
+    for (size_t temperature = 0; temperature < temperatures; temperature++) {
+      weft_bn_replica *replica = chain->at[temperature] = &chain->replica[temperature];
+      const size_t number = c * temperatures + temperature;
       WEFT_TRY(make_replica(mem, lists, job->run, replica));
       memcpy(replica->order, job->out->order + number * p, p * sizeof *replica->order);
       find_before(lists, replica, placed);
       if (job->run->layers) WEFT_TRY(start_layers(ctx, job, number, job->out->layer + number * p, replica));
       job->kernel.start(lists, replica);
-      add_best_graph(lists, chain, replica, weft_bn_stamp(0, t));
+      add_best_graph(lists, chain, replica, weft_bn_stamp(0, temperature));
     }
   }
 done:
@@ -235,21 +235,21 @@ static void swap_temperatures(const chain_job *job, size_t c, uint64_t round)
   const weft_bn_run *run = job->run;
   ladder *chain = &job->ladders[c];
   double *counted = job->out->swapped + 2 * c * (run->temperatures - 1);
-  for (size_t t = round & 1; t + 1 < run->temperatures; t += 2) {
+  for (size_t temperature = round & 1; temperature + 1 < run->temperatures; temperature += 2) {
     const weft_rng rng = { run->key, WEFT_BN_SWAPS + (uint32_t) (run->ladder0 + c) };
-    const double difference = (double) (chain->at[t + 1]->score - chain->at[t]->score);
-    counted[2 * t + 1]++;
-    if (!weft_bn_accept((run->beta[t] - run->beta[t + 1]) / job->lists->unit, difference,
-                        weft_draw_words(rng, round, (uint32_t) t)))
+    const double difference = (double) (chain->at[temperature + 1]->score - chain->at[temperature]->score);
+    counted[2 * temperature + 1]++;
+    if (!weft_bn_accept((run->beta[temperature] - run->beta[temperature + 1]) / job->lists->unit, difference,
+                        weft_draw_words(rng, round, (uint32_t) temperature)))
       continue;
-    counted[2 * t]++;
-    weft_bn_replica *replica = chain->at[t];
+    counted[2 * temperature]++;
+    weft_bn_replica *replica = chain->at[temperature];
     double counts[WEFT_BN_MAX_MOVES + 1]; /* these stay with the temperature */
     memcpy(counts, replica->accepted, sizeof counts);
-    memcpy(replica->accepted, chain->at[t + 1]->accepted, sizeof counts);
-    memcpy(chain->at[t + 1]->accepted, counts, sizeof counts);
-    chain->at[t] = chain->at[t + 1];
-    chain->at[t + 1] = replica;
+    memcpy(replica->accepted, chain->at[temperature + 1]->accepted, sizeof counts);
+    memcpy(chain->at[temperature + 1]->accepted, counts, sizeof counts);
+    chain->at[temperature] = chain->at[temperature + 1];
+    chain->at[temperature + 1] = replica;
   }
 }
 
@@ -259,10 +259,11 @@ static int64_t draw_graph(const weft_bn_lists *lists, const weft_bn_replica *rep
 {
   const weft_bn_table *table = lists->table;
   int64_t score = 0;
-  for (size_t z = 0; z < lists->p; z++) {
-    picks[z] = weft_bn_draw_set(lists, z, replica->before + z * lists->words, weft_bn_layer_before(lists, replica, z),
-                                replica->value[z], weft_draw_uniform(rng, first + z));
-    score += table->score[table->start[z] + picks[z]];
+  for (size_t node = 0; node < lists->p; node++) {
+    picks[node] =
+        weft_bn_draw_set(lists, node, replica->before + node * lists->words, weft_bn_layer_before(lists, replica, node),
+                         replica->value[node], weft_draw_uniform(rng, first + node));
+    score += table->score[table->start[node] + picks[node]];
   }
   return score;
 }
@@ -302,13 +303,16 @@ static void ladder_task(void *data, size_t c, int thread)
     if (run->temperatures > 1 && run->swap_every - absolute % run->swap_every < count)
       count = run->swap_every - (size_t) (absolute % run->swap_every);
     if (run->thin - it % run->thin < count) count = run->thin - it % run->thin;
-    for (size_t t = 0; t < run->temperatures; t++) {
-      const weft_rng rng = { run->key, WEFT_BN_STEPS + (uint32_t) ((run->ladder0 + c) * run->temperatures + t) };
+    for (size_t temperature = 0; temperature < run->temperatures; temperature++) {
+      const weft_rng rng = {
+        run->key,
+        WEFT_BN_STEPS + (uint32_t) ((run->ladder0 + c) * run->temperatures + temperature)
+      };
       if (job->lists->p > 1)
-        job->kernel.steps(job->lists, chain->at[t], rng, run->beta[t], absolute, count, &chain->best,
-                          weft_bn_stamp(it + 1, t));
+        job->kernel.steps(job->lists, chain->at[temperature], rng, run->beta[temperature], absolute, count,
+                          &chain->best, weft_bn_stamp(it + 1, temperature));
       else /* a single node has one order; iterations count all the same */
-        chain->at[t]->accepted[WEFT_BN_MAX_MOVES] += (double) count;
+        chain->at[temperature]->accepted[WEFT_BN_MAX_MOVES] += (double) count;
     }
     it += count;
     if (it % run->thin == 0) save(job, c, it);
@@ -379,9 +383,9 @@ weft_status weft_bn_chain_cpu(weft_ctx *ctx, const weft_bn_table *table, const w
   WEFT_TRY(iterate(ctx, &job, (size_t) ctx->threads));
   merge_best(&job, &all);
   for (size_t c = 0; c < run->ladders; c++)
-    for (size_t t = 0; t < run->temperatures; t++) {
-      weft_bn_replica *replica = job.ladders[c].at[t];
-      const size_t number = c * run->temperatures + t, moves = weft_bn_moves(run);
+    for (size_t temperature = 0; temperature < run->temperatures; temperature++) {
+      weft_bn_replica *replica = job.ladders[c].at[temperature];
+      const size_t number = c * run->temperatures + temperature, moves = weft_bn_moves(run);
       if (run->layers) weft_bn_layers_write(&lists, replica, out->layer + number * table->p);
       memcpy(out->order + number * table->p, replica->order, table->p * sizeof *replica->order);
       memcpy(out->accepted + (moves + 1) * number, replica->accepted, moves * sizeof *replica->accepted);

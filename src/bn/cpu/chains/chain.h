@@ -118,10 +118,10 @@ WIDE void between(const weft_bn_replica *replica, const weft_bn_move *move, uint
 }
 
 /* Predecessors after the move: of a node between, of x, of y in a swap. */
-WIDE void after_between(const weft_bn_replica *replica, const weft_bn_move *move, int32_t z, uint64_t *out,
+WIDE void after_between(const weft_bn_replica *replica, const weft_bn_move *move, int32_t node, uint64_t *out,
                         size_t words)
 {
-  const uint64_t *old = replica->before + (size_t) z * words;
+  const uint64_t *old = replica->before + (size_t) node * words;
   for (size_t w = 0; w < words; w++) out[w] = old[w];
   if (move->lost >= 0) clear_bit(out, move->lost);
   if (move->gained >= 0) set_bit(out, move->gained);

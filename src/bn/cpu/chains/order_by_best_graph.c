@@ -18,13 +18,13 @@ typedef struct proposal {
 } proposal;
 
 /* Node z with new predecessors. `lost`: it may have lost some that its present set needs; `gained`: it has new ones. */
-WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *replica, int32_t z, const uint64_t *before,
+WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *replica, int32_t node, const uint64_t *before,
                   int lost, int gained, proposal *out, change *changes, size_t words, int fast)
 {
   const weft_bn_table *table = lists->table;
-  const uint64_t *sets = table->mask + (size_t) table->start[z] * words;
-  const int64_t *score = table->score + table->start[z];
-  const int32_t now = replica->pick[z], count = (int32_t) (table->start[z + 1] - table->start[z]);
+  const uint64_t *sets = table->mask + (size_t) table->start[node] * words;
+  const int64_t *score = table->score + table->start[node];
+  const int32_t now = replica->pick[node], count = (int32_t) (table->start[node + 1] - table->start[node]);
   int32_t pick = now;
   if (lost && !fits(sets + (size_t) now * words, before, words)) {
     pick = weft_bn_find_fit(sets, gained ? 0 : now + 1, count, before, words, fast);
@@ -34,34 +34,34 @@ WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *replica, in
   }
   if (pick == now || !out->possible) return;
   out->score += score[pick] - score[now];
-  out->hash += weft_bn_pick_hash((size_t) z, pick) - weft_bn_pick_hash((size_t) z, now);
-  changes[out->changes++] = (change){ z, pick };
+  out->hash += weft_bn_pick_hash((size_t) node, pick) - weft_bn_pick_hash((size_t) node, now);
+  changes[out->changes++] = (change){ node, pick };
 }
 
 /* Marks z, or its absence, at every parent of its set `pick`. */
-WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *replica, int32_t z, int32_t pick, int there,
+WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *replica, int32_t node, int32_t pick, int there,
                         size_t words)
 {
-  const uint64_t *set = lists->table->mask + (size_t) (lists->table->start[z] + pick) * words;
+  const uint64_t *set = lists->table->mask + (size_t) (lists->table->start[node] + pick) * words;
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = set[w]; word; word &= word - 1) {
       uint64_t *children = replica->children + (64 * w + (size_t) __builtin_ctzll(word)) * words;
       if (there)
-        set_bit(children, z);
+        set_bit(children, node);
       else
-        clear_bit(children, z);
+        clear_bit(children, node);
     }
 }
 
-WIDE void take_set(const weft_bn_lists *lists, weft_bn_replica *replica, int32_t z, int32_t pick, size_t words)
+WIDE void take_set(const weft_bn_lists *lists, weft_bn_replica *replica, int32_t node, int32_t pick, size_t words)
 {
-  mark_children(lists, replica, z, replica->pick[z], 0, words);
-  mark_children(lists, replica, z, pick, 1, words);
-  replica->pick[z] = pick;
+  mark_children(lists, replica, node, replica->pick[node], 0, words);
+  mark_children(lists, replica, node, pick, 1, words);
+  replica->pick[node] = pick;
   if (pick)
-    set_bit(replica->improvable, z);
+    set_bit(replica->improvable, node);
   else
-    clear_bit(replica->improvable, z);
+    clear_bit(replica->improvable, node);
 }
 
 static void remember(weft_bn_best *best, const weft_bn_replica *replica, size_t p, const proposal *proposed,
@@ -88,9 +88,9 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *replica, weft_u32x4 
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = mid[w] & ((losers ? losers[w] : 0) | (winners ? winners[w] & replica->improvable[w] : 0));
          word && proposed.possible; word &= word - 1) {
-      const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
-      after_between(replica, &move, z, fresh, words);
-      propose(lists, replica, z, fresh, move.lost >= 0, move.gained >= 0, &proposed, changes, words, fast);
+      const int32_t node = (int32_t) (64 * w) + __builtin_ctzll(word);
+      after_between(replica, &move, node, fresh, words);
+      propose(lists, replica, node, fresh, move.lost >= 0, move.gained >= 0, &proposed, changes, words, fast);
     }
   after_x(replica, &move, mid, fresh, words);
   propose(lists, replica, move.x, fresh, !right, right, &proposed, changes, words, fast);
@@ -128,9 +128,9 @@ static void start(const weft_bn_lists *lists, weft_bn_replica *replica)
   replica->hash = 0;
   memset(replica->children, 0, lists->p * lists->words * sizeof *replica->children);
   memset(replica->improvable, 0, lists->words * sizeof *replica->improvable);
-  for (size_t z = 0; z < lists->p; z++) {
-    replica->hash += weft_bn_pick_hash(z, replica->pick[z]);
-    take_set(lists, replica, (int32_t) z, replica->pick[z], lists->words);
+  for (size_t node = 0; node < lists->p; node++) {
+    replica->hash += weft_bn_pick_hash(node, replica->pick[node]);
+    take_set(lists, replica, (int32_t) node, replica->pick[node], lists->words);
   }
 }
 

@@ -29,13 +29,13 @@ static void fill_chunk(const weft_bn_lists *lists, weft_bn_weights *weights, siz
 }
 
 /* Chunks of sets from .. to - 1; returns the next chunk's number. */
-static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *weights, size_t z, size_t at, int64_t from,
+static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *weights, size_t node, size_t at, int64_t from,
                          int64_t to, int64_t reference, int copies)
 {
   for (; from < to; from += CHUNK, at++) {
     const int64_t end = to - from < CHUNK ? to : from + CHUNK;
     if (!weights->chunk) continue;
-    weights->chunk[at] = (chunk){ reference, 0, copies, (int32_t) (from - lists->table->start[z]) };
+    weights->chunk[at] = (chunk){ reference, 0, copies, (int32_t) (from - lists->table->start[node]) };
     fill_chunk(lists, weights, at, from, end, reference);
   }
   return at;
@@ -43,25 +43,25 @@ static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *weights, s
 
 /* Lays out the sets of node z from chunk `at` on, or counts its chunks when there is no room yet: zone after zone, and
  * after each copies of the sets that its last ones still need. */
-static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *weights, size_t z, size_t at)
+static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *weights, size_t node, size_t at)
 {
   const weft_bn_table *table = lists->table;
   const int64_t zone = (int64_t) (ZONE_NATS * lists->unit), deep = (int64_t) (DEEP_NATS * lists->unit),
-                last = table->start[z + 1];
-  for (int64_t k = table->start[z]; k < last;) {
+                last = table->start[node + 1];
+  for (int64_t k = table->start[node]; k < last;) {
     const int64_t first = k, reference = table->score[k];
     const size_t begin = at;
     while (k < last && reference - table->score[k] <= zone) k++;
     int64_t needed = k;
     while (needed < last && table->score[k - 1] - table->score[needed] <= deep) needed++;
-    at = add_chunks(lists, weights, z, at, first, k, reference, 0);
-    at = add_chunks(lists, weights, z, at, k, needed, reference, 1);
+    at = add_chunks(lists, weights, node, at, first, k, reference, 0);
+    at = add_chunks(lists, weights, node, at, k, needed, reference, 1);
     if (!weights->chunk) continue;
     for (size_t c = begin, stop = begin; c < at; c++) { /* the set that fits may be the chunk's last */
-      const int64_t end = table->start[z] + weights->chunk[c].pick + CHUNK,
+      const int64_t end = table->start[node] + weights->chunk[c].pick + CHUNK,
                     limit = weights->chunk[c].copies ? needed : k;
       const int64_t least = table->score[(end < limit ? end : limit) - 1];
-      while (stop < at && least - table->score[table->start[z] + weights->chunk[stop].pick] <= deep) stop++;
+      while (stop < at && least - table->score[table->start[node] + weights->chunk[stop].pick] <= deep) stop++;
       weights->chunk[c].stop = (uint32_t) stop;
     }
   }
@@ -76,15 +76,15 @@ weft_status weft_bn_weights_make(weft_arena *mem, weft_bn_lists *lists)
   WEFT_TAKE0(weights, mem, 1);
   WEFT_TAKE(weights->begin, mem, lists->p + 1);
   weights->begin[0] = 0;
-  for (size_t z = 0; z < lists->p; z++)
-    weights->begin[z + 1] = (uint32_t) add_node(lists, weights, z, weights->begin[z]);
+  for (size_t node = 0; node < lists->p; node++)
+    weights->begin[node + 1] = (uint32_t) add_node(lists, weights, node, weights->begin[node]);
   weights->count = weights->begin[lists->p];
   WEFT_TAKE(weights->chunk, mem, weights->count);
   WEFT_TAKE(weights->mask, mem, weights->count * CHUNK * lists->words);
   WEFT_TAKE0(weights->weight, mem, weights->count * CHUNK);
   memset(weights->mask, 0xff,
          weights->count * CHUNK * lists->words * sizeof *weights->mask); /* what is left at a chunk's end never fits */
-  for (size_t z = 0; z < lists->p; z++) add_node(lists, weights, z, weights->begin[z]);
+  for (size_t node = 0; node < lists->p; node++) add_node(lists, weights, node, weights->begin[node]);
   lists->weights = weights;
 done:
   return st;
@@ -94,12 +94,12 @@ done:
 
 /* Σ of the weights that count for node z, or 0 when no set fits; *reference gets what they are relative to. `last`: a
  * set must have a member of it; NULL: it need not. */
-WIDE double node_sum(const weft_bn_weights *weights, size_t z, const uint64_t *before, const uint64_t *last,
+WIDE double node_sum(const weft_bn_weights *weights, size_t node, const uint64_t *before, const uint64_t *last,
                      int64_t *reference, size_t words)
 {
   double part[32] = { 0 };
   int found = 0;
-  for (size_t c = weights->begin[z], stop = weights->begin[z + 1]; c < stop; c++) {
+  for (size_t c = weights->begin[node], stop = weights->begin[node + 1]; c < stop; c++) {
     if (!found && weights->chunk[c].copies) continue;
     const uint64_t *mask = weights->mask + c * CHUNK * words;
     const double *weight = weights->weight + c * CHUNK;
@@ -120,28 +120,29 @@ WIDE double node_sum(const weft_bn_weights *weights, size_t z, const uint64_t *b
   return part[0];
 }
 
-static double node_sum_1(const weft_bn_weights *weights, size_t z, const uint64_t *before, const uint64_t *last,
+static double node_sum_1(const weft_bn_weights *weights, size_t node, const uint64_t *before, const uint64_t *last,
                          int64_t *reference)
 {
-  return last ? node_sum(weights, z, before, last, reference, 1) : node_sum(weights, z, before, NULL, reference, 1);
+  return last ? node_sum(weights, node, before, last, reference, 1)
+              : node_sum(weights, node, before, NULL, reference, 1);
 }
 
-static double node_sum_any(const weft_bn_weights *weights, size_t z, const uint64_t *before, const uint64_t *last,
+static double node_sum_any(const weft_bn_weights *weights, size_t node, const uint64_t *before, const uint64_t *last,
                            int64_t *reference, size_t words)
 {
-  return node_sum(weights, z, before, last, reference, words);
+  return node_sum(weights, node, before, last, reference, words);
 }
 
 #if WEFT_SIMD_X86
 /* node_sum() with AVX-512 for masks of one word; its four vectors are the 32 partial sums, added in the same tree. */
-WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *weights, size_t z, const uint64_t *before,
+WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *weights, size_t node, const uint64_t *before,
                                             const uint64_t *last, int64_t *reference)
 {
   const __m512i missing = _mm512_set1_epi64((long long) ~*before);
   const __m512i wanted = last ? _mm512_set1_epi64((long long) *last) : missing;
   __m512d part[4] = { _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd() };
   int found = 0;
-  for (size_t c = weights->begin[z], stop = weights->begin[z + 1]; c < stop; c++) {
+  for (size_t c = weights->begin[node], stop = weights->begin[node + 1]; c < stop; c++) {
     if (!found && weights->chunk[c].copies) continue;
     const uint64_t *mask = weights->mask + c * CHUNK;
     const double *weight = weights->weight + c * CHUNK;
@@ -169,15 +170,16 @@ WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *weights, size
 }
 
 WEFT_TARGET_AVX512
-static double node_sum_1_avx512(const weft_bn_weights *weights, size_t z, const uint64_t *before, const uint64_t *last,
-                                int64_t *reference)
+static double node_sum_1_avx512(const weft_bn_weights *weights, size_t node, const uint64_t *before,
+                                const uint64_t *last, int64_t *reference)
 {
-  return last ? node_sum_512(weights, z, before, last, reference) : node_sum_512(weights, z, before, NULL, reference);
+  return last ? node_sum_512(weights, node, before, last, reference)
+              : node_sum_512(weights, node, before, NULL, reference);
 }
 #endif
 
 /* Asks the variant that fits the words and this machine; all give the same bits. */
-int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last)
+int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t node, const uint64_t *before, const uint64_t *last)
 {
   const weft_bn_weights *weights = lists->weights;
   int64_t reference = 0;
@@ -185,11 +187,11 @@ int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t z, const uint64_t 
   if (last && !any_bit(last, lists->words)) last = NULL;
 #if WEFT_SIMD_X86
   if (lists->words == 1 && weft_simd_level() == WEFT_SIMD_AVX512)
-    sum = node_sum_1_avx512(weights, z, before, last, &reference);
+    sum = node_sum_1_avx512(weights, node, before, last, &reference);
   else
 #endif
-    sum = lists->words == 1 ? node_sum_1(weights, z, before, last, &reference)
-                            : node_sum_any(weights, z, before, last, &reference, lists->words);
+    sum = lists->words == 1 ? node_sum_1(weights, node, before, last, &reference)
+                            : node_sum_any(weights, node, before, last, &reference, lists->words);
   if (!(sum > 0)) return WEFT_BN_NEVER;
   return reference + (int64_t) rint(weft_log(sum) * lists->unit);
 }
@@ -201,13 +203,13 @@ typedef struct change {
   int64_t value;
 } change;
 
-WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *replica, int32_t z, const uint64_t *before,
+WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *replica, int32_t node, const uint64_t *before,
                  int64_t *score, change *changes, size_t *count)
 {
-  const int64_t value = weft_bn_node_value(lists, (size_t) z, before, NULL);
+  const int64_t value = weft_bn_node_value(lists, (size_t) node, before, NULL);
   if (value == WEFT_BN_NEVER) return 0;
-  *score += value - replica->value[z];
-  changes[(*count)++] = (change){ z, value };
+  *score += value - replica->value[node];
+  changes[(*count)++] = (change){ node, value };
   return 1;
 }
 
@@ -231,9 +233,9 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *replica, weft_u32x4 
   }
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = mid[w] & (by_lost[w] | by_gained[w]); word; word &= word - 1) {
-      const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
-      after_between(replica, &move, z, fresh, words);
-      if (!propose(lists, replica, z, fresh, &score, changes, &count)) return;
+      const int32_t node = (int32_t) (64 * w) + __builtin_ctzll(word);
+      after_between(replica, &move, node, fresh, words);
+      if (!propose(lists, replica, node, fresh, &score, changes, &count)) return;
     }
   if (!weft_bn_accept(scale, (double) (score - replica->score), draw)) return;
   replica->accepted[move.kind]++;
@@ -257,9 +259,9 @@ WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *replica, weft_rng r
 static void start(const weft_bn_lists *lists, weft_bn_replica *replica)
 {
   replica->score = 0;
-  for (size_t z = 0; z < lists->p; z++) {
-    replica->value[z] = weft_bn_node_value(lists, z, replica->before + z * lists->words, NULL);
-    replica->score += replica->value[z];
+  for (size_t node = 0; node < lists->p; node++) {
+    replica->value[node] = weft_bn_node_value(lists, node, replica->before + node * lists->words, NULL);
+    replica->score += replica->value[node];
   }
 }
 
@@ -276,7 +278,7 @@ weft_bn_kernel weft_bn_sum_kernel(size_t words)
 
 /* Goes through the sets in their order and takes weights off `uniform` until it is below 0. Copies are passed over,
  * since each set must count once. */
-int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last,
+int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t node, const uint64_t *before, const uint64_t *last,
                          int64_t value, double uniform)
 {
   const weft_bn_weights *weights = lists->weights;
@@ -285,7 +287,7 @@ int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t z, const uint64_t *b
   double left = uniform;
   if (last && !any_bit(last, words)) last = NULL;
   /* the node's value was rounded: when u is not reached, the last set that fits is taken */
-  for (size_t c = weights->begin[z]; c < weights->begin[z + 1] && left >= 0; c++) {
+  for (size_t c = weights->begin[node]; c < weights->begin[node + 1] && left >= 0; c++) {
     const chunk *one = &weights->chunk[c];
     if (one->copies) continue;
     const double scale = weft_exp((double) (one->reference - value) / lists->unit);

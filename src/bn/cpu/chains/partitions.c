@@ -50,9 +50,9 @@ weft_status weft_bn_layers_prepare(weft_arena *mem, weft_bn_lists *lists)
   const size_t p = lists->p, words = lists->words;
   WEFT_TAKE0(lists->offered, mem, p * words);
   WEFT_TAKE(lists->log_factorial, mem, p + 1);
-  for (size_t z = 0; z < p; z++)
-    for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
-      for (size_t w = 0; w < words; w++) lists->offered[z * words + w] |= table->mask[(size_t) k * words + w];
+  for (size_t node = 0; node < p; node++)
+    for (int64_t k = table->start[node]; k < table->start[node + 1]; k++)
+      for (size_t w = 0; w < words; w++) lists->offered[node * words + w] |= table->mask[(size_t) k * words + w];
   lists->log_factorial[0] = 0;
   for (size_t k = 1; k <= p; k++) lists->log_factorial[k] = weft_add(lists->log_factorial[k - 1], weft_log((double) k));
 done:
@@ -83,35 +83,35 @@ done:
   return st;
 }
 
-const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_replica *replica, size_t z)
+const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_replica *replica, size_t node)
 {
-  return replica->layers ? replica->layers->last + z * lists->words : NULL;
+  return replica->layers ? replica->layers->last + node * lists->words : NULL;
 }
 
 /* ---- values ---- */
 
 /* As weft_bn_node_value(), which depends only on what is offered; recent values are remembered. When `last` is not
  * empty, some of it must be offered. */
-WIDE int64_t value_of(const weft_bn_lists *lists, weft_bn_layers *layers, size_t z, const uint64_t *before,
+WIDE int64_t value_of(const weft_bn_lists *lists, weft_bn_layers *layers, size_t node, const uint64_t *before,
                       const uint64_t *last, size_t words)
 {
-  const uint64_t *offered = lists->offered + z * words;
-  uint64_t hash = z;
+  const uint64_t *offered = lists->offered + node * words;
+  uint64_t hash = node;
   for (size_t w = 0; w < words; w++) {
     hash = (hash ^ (before[w] & offered[w])) * UINT64_C(0x9e3779b97f4a7c15);
     hash = (hash ^ hash >> 29 ^ (last[w] & offered[w])) * UINT64_C(0xbf58476d1ce4e5b9);
   }
   const size_t slot = (size_t) (hash >> 40) % MEMORY_SLOTS;
-  uint64_t *key = layers->memory.key + 2 * words * slot, different = layers->memory.node[slot] != z + 1;
+  uint64_t *key = layers->memory.key + 2 * words * slot, different = layers->memory.node[slot] != node + 1;
   for (size_t w = 0; w < words; w++)
     different |= (key[w] ^ (before[w] & offered[w])) | (key[words + w] ^ (last[w] & offered[w]));
   if (!different) return layers->memory.value[slot];
-  layers->memory.node[slot] = (uint32_t) z + 1;
+  layers->memory.node[slot] = (uint32_t) node + 1;
   for (size_t w = 0; w < words; w++) {
     key[w] = before[w] & offered[w];
     key[words + w] = last[w] & offered[w];
   }
-  return layers->memory.value[slot] = weft_bn_node_value(lists, z, before, last);
+  return layers->memory.value[slot] = weft_bn_node_value(lists, node, before, last);
 }
 
 /* The nodes of one layer after a move: 0 when one of them can have no parents there. Values are asked for where the
@@ -133,16 +133,16 @@ WIDE int value_layer(const weft_bn_lists *lists, const weft_bn_replica *replica,
   weft_bn_layers *layers = replica->layers;
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = member[w]; word; word &= word - 1) {
-      const size_t z = 64 * w + (size_t) __builtin_ctzll(word);
-      const uint64_t *old = replica->before + z * words, *old_last = layers->last + z * words,
-                     *offered = lists->offered + z * words;
+      const size_t node = 64 * w + (size_t) __builtin_ctzll(word);
+      const uint64_t *old = replica->before + node * words, *old_last = layers->last + node * words,
+                     *offered = lists->offered + node * words;
       uint64_t differs = 0;
       for (size_t u = 0; u < words; u++) differs |= ((old[u] ^ before[u]) | (old_last[u] ^ last[u])) & offered[u];
       if (!differs) continue;
-      const int64_t value = value_of(lists, layers, z, before, last, words);
+      const int64_t value = value_of(lists, layers, node, before, last, words);
       if (value == WEFT_BN_NEVER) return 0;
-      *score += value - replica->value[z];
-      layers->node[*changes] = (int32_t) z;
+      *score += value - replica->value[node];
+      layers->node[*changes] = (int32_t) node;
       layers->value[(*changes)++] = value;
     }
   return 1;
@@ -214,9 +214,9 @@ WIDE void take_proposal(weft_bn_replica *replica, const weft_bn_proposal *propos
     const uint64_t *member = layer_after(layers, proposal, c, words);
     for (size_t w = 0; w < words; w++)
       for (uint64_t word = member[w]; word; word &= word - 1) {
-        const size_t z = 64 * w + (size_t) __builtin_ctzll(word);
-        memcpy(replica->before + z * words, before, words * sizeof *before);
-        memcpy(layers->last + z * words, last, words * sizeof *last);
+        const size_t node = 64 * w + (size_t) __builtin_ctzll(word);
+        memcpy(replica->before + node * words, before, words * sizeof *before);
+        memcpy(layers->last + node * words, last, words * sizeof *last);
       }
     pass_layer(member, before, last, words);
   }
@@ -231,16 +231,16 @@ WIDE void take_proposal(weft_bn_replica *replica, const weft_bn_proposal *propos
 
 /* ---- moves of a graph ---- */
 
-WIDE void set_parents(const weft_bn_lists *lists, weft_bn_layers *layers, size_t z, int32_t pick, size_t words)
+WIDE void set_parents(const weft_bn_lists *lists, weft_bn_layers *layers, size_t node, int32_t pick, size_t words)
 {
-  memcpy(layers->parents + z * words, lists->table->mask + (size_t) (lists->table->start[z] + pick) * words,
+  memcpy(layers->parents + node * words, lists->table->mask + (size_t) (lists->table->start[node] + pick) * words,
          words * sizeof *layers->parents);
 }
 
-WIDE void draw_parents(const weft_bn_lists *lists, weft_bn_layers *layers, size_t z, const uint64_t *before,
+WIDE void draw_parents(const weft_bn_lists *lists, weft_bn_layers *layers, size_t node, const uint64_t *before,
                        const uint64_t *last, int64_t value, double uniform, size_t words)
 {
-  set_parents(lists, layers, z, weft_bn_draw_set(lists, z, before, last, value, uniform), words);
+  set_parents(lists, layers, node, weft_bn_draw_set(lists, node, before, last, value, uniform), words);
 }
 
 static inline double uniform_of(weft_rng rng, uint64_t step, size_t number)
@@ -252,9 +252,9 @@ static inline double uniform_of(weft_rng rng, uint64_t step, size_t number)
 WIDE void draw_graph(const weft_bn_lists *lists, const weft_bn_replica *replica, weft_rng rng, uint64_t step,
                      size_t words)
 {
-  for (size_t z = 0; z < lists->p; z++)
-    draw_parents(lists, replica->layers, z, replica->before + z * words, replica->layers->last + z * words,
-                 replica->value[z], uniform_of(rng, step, z), words);
+  for (size_t node = 0; node < lists->p; node++)
+    draw_parents(lists, replica->layers, node, replica->before + node * words, replica->layers->last + node * words,
+                 replica->value[node], uniform_of(rng, step, node), words);
 }
 
 /* All nodes but x and its descendants in the drawn graph without what leads into `orphan`. */
@@ -266,8 +266,8 @@ WIDE void find_others(const weft_bn_layers *layers, int32_t x, int32_t orphan, u
   for (size_t c = layer_of(&layers->now, x, words) + 1; c < layers->now.count; c++)
     for (size_t w = 0; w < words; w++)
       for (uint64_t word = layers->now.member[c * words + w]; word; word &= word - 1) {
-        const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
-        if (z != orphan && meets(layers->parents + (size_t) z * words, below_x, words)) set_bit(below_x, z);
+        const int32_t node = (int32_t) (64 * w) + __builtin_ctzll(word);
+        if (node != orphan && meets(layers->parents + (size_t) node * words, below_x, words)) set_bit(below_x, node);
       }
   for (size_t w = 0; w < words; w++) out[w] = ~out[w];
 }
@@ -278,15 +278,15 @@ WIDE void find_layers(const weft_bn_lists *lists, weft_bn_layers *layers, weft_b
   uint64_t left[words ? words : 1], placed[words ? words : 1];
   memset(left, 0, words * sizeof *left);
   memset(placed, 0, words * sizeof *placed);
-  for (size_t z = 0; z < lists->p; z++) set_bit(left, (int32_t) z);
+  for (size_t node = 0; node < lists->p; node++) set_bit(left, (int32_t) node);
   *proposal = (weft_bn_proposal){ 0, layers->now.count, 0, 0 };
   while (any_bit(left, words)) {
     uint64_t *fresh = layers->now.fresh + proposal->fresh++ * words;
     memset(fresh, 0, words * sizeof *fresh);
     for (size_t w = 0; w < words; w++)
       for (uint64_t word = left[w]; word; word &= word - 1) {
-        const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
-        if (fits(layers->parents + (size_t) z * words, placed, words)) set_bit(fresh, z);
+        const int32_t node = (int32_t) (64 * w) + __builtin_ctzll(word);
+        if (fits(layers->parents + (size_t) node * words, placed, words)) set_bit(fresh, node);
       }
     for (size_t w = 0; w < words; w++) {
       placed[w] |= fresh[w];
@@ -313,10 +313,10 @@ WIDE int propose_renew(const weft_bn_lists *lists, const weft_bn_replica *replic
 /* The edge number `n` of the drawn graph, by child and then by parent. */
 WIDE void nth_edge(const weft_bn_layers *layers, size_t n, int32_t *from, int32_t *to, size_t words)
 {
-  size_t z = 0;
-  for (size_t here; (here = size_of(layers->parents + z * words, words)) <= n; z++) n -= here;
-  *to = (int32_t) z;
-  *from = nth_member(layers->parents + z * words, n);
+  size_t node = 0;
+  for (size_t here; (here = size_of(layers->parents + node * words, words)) <= n; node++) n -= here;
+  *to = (int32_t) node;
+  *from = nth_member(layers->parents + node * words, n);
 }
 
 /* Edge x -> y: both lose their parents, x gets new ones with y among them, then y. The reverse move draws y's parents
@@ -398,10 +398,10 @@ WEFT_BN_STEPS(steps_any, lists->words)
 static void start(const weft_bn_lists *lists, weft_bn_replica *replica)
 {
   replica->score = 0;
-  for (size_t z = 0; z < lists->p; z++) {
-    replica->value[z] =
-        weft_bn_node_value(lists, z, replica->before + z * lists->words, replica->layers->last + z * lists->words);
-    replica->score += replica->value[z];
+  for (size_t node = 0; node < lists->p; node++) {
+    replica->value[node] = weft_bn_node_value(lists, node, replica->before + node * lists->words,
+                                              replica->layers->last + node * lists->words);
+    replica->score += replica->value[node];
   }
 }
 
@@ -425,10 +425,10 @@ void weft_bn_layers_draw(const weft_bn_lists *lists, weft_bn_replica *replica, w
   weft_bn_layers *layers = replica->layers;
   const size_t words = lists->words;
   weft_bn_proposal proposal;
-  for (size_t z = 0; z < lists->p; z++) {
-    const uint64_t *before = replica->before + z * words;
-    draw_parents(lists, layers, z, before, NULL, weft_bn_node_value(lists, z, before, NULL),
-                 weft_draw_uniform(rng, first + z), words);
+  for (size_t node = 0; node < lists->p; node++) {
+    const uint64_t *before = replica->before + node * words;
+    draw_parents(lists, layers, node, before, NULL, weft_bn_node_value(lists, node, before, NULL),
+                 weft_draw_uniform(rng, first + node), words);
   }
   find_layers(lists, layers, &proposal, words);
   take_layers(lists, replica, proposal.fresh);
@@ -449,11 +449,11 @@ weft_status weft_bn_layers_check(weft_ctx *ctx, size_t p, const weft_bn_run *run
   for (size_t r = 0; r < run->ladders * run->temperatures; r++, layer += p) {
     size_t count = 0, different = 0;
     if (layer[0] < 0) continue; /* to be drawn */
-    for (size_t z = 0; z < p; z++) {
-      if (layer[z] < 0 || (size_t) layer[z] >= p) WEFT_TRY(weft_bn_layers_refuse(ctx));
-      different += seen[layer[z]] != r + 1;
-      seen[layer[z]] = r + 1;
-      if ((size_t) layer[z] >= count) count = (size_t) layer[z] + 1;
+    for (size_t node = 0; node < p; node++) {
+      if (layer[node] < 0 || (size_t) layer[node] >= p) WEFT_TRY(weft_bn_layers_refuse(ctx));
+      different += seen[layer[node]] != r + 1;
+      seen[layer[node]] = r + 1;
+      if ((size_t) layer[node] >= count) count = (size_t) layer[node] + 1;
     }
     if (different != count) WEFT_TRY(weft_bn_layers_refuse(ctx));
   }
@@ -467,13 +467,13 @@ int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *replica, co
   weft_bn_layers *layers = replica->layers;
   size_t count = 0;
   memset(layers->now.fresh, 0, (lists->p + 1) * lists->words * sizeof *layers->now.fresh);
-  for (size_t z = 0; z < lists->p; z++) {
-    set_bit(layers->now.fresh + (size_t) layer[z] * lists->words, (int32_t) z);
-    if ((size_t) layer[z] >= count) count = (size_t) layer[z] + 1;
+  for (size_t node = 0; node < lists->p; node++) {
+    set_bit(layers->now.fresh + (size_t) layer[node] * lists->words, (int32_t) node);
+    if ((size_t) layer[node] >= count) count = (size_t) layer[node] + 1;
   }
   take_layers(lists, replica, count);
-  for (size_t z = 0; z < lists->p; z++)
-    if (weft_bn_node_value(lists, z, replica->before + z * lists->words, layers->last + z * lists->words) ==
+  for (size_t node = 0; node < lists->p; node++)
+    if (weft_bn_node_value(lists, node, replica->before + node * lists->words, layers->last + node * lists->words) ==
         WEFT_BN_NEVER)
       return 0;
   return 1;
@@ -485,8 +485,8 @@ void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *replica, 
   for (size_t c = 0; c < replica->layers->now.count; c++)
     for (size_t w = 0; w < lists->words; w++)
       for (uint64_t word = replica->layers->now.member[c * lists->words + w]; word; word &= word - 1) {
-        const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
-        layer[z] = (int32_t) c;
-        replica->order[at++] = z;
+        const int32_t node = (int32_t) (64 * w) + __builtin_ctzll(word);
+        layer[node] = (int32_t) c;
+        replica->order[at++] = node;
       }
 }

@@ -91,7 +91,7 @@ static void record(const weft_bn_lists *lists, settler *start, int32_t x, int32_
   memcpy(start->picks, start->pick, p * sizeof *start->picks);
   for (size_t k = 0; k < changes; k++) start->picks[start->changed[k]] = start->changed_pick[k];
   start->picks[x] = pick;
-  for (size_t z = 0; z < p; z++) hash += weft_bn_pick_hash(z, start->picks[z]);
+  for (size_t node = 0; node < p; node++) hash += weft_bn_pick_hash(node, start->picks[node]);
   weft_bn_best_add(&start->best, p, score, hash, start->drawn++, start->picks);
 }
 
@@ -237,14 +237,15 @@ WIDE void kick(const weft_bn_lists *lists, settler *start, size_t words, int fas
   const int32_t x = (int32_t) draw_below(start, p);
   int32_t near[MAX_KICKED] = { x };
   size_t count = 1, met = 0;
-  for (int32_t z = 0; z < (int32_t) p && most > 1; z++) { /* each of them is as likely to be kept */
-    if (!has_bit(start->chosen + (size_t) x * words, z) && !has_bit(start->chosen + (size_t) z * words, x)) continue;
+  for (int32_t node = 0; node < (int32_t) p && most > 1; node++) { /* each of them is as likely to be kept */
+    if (!has_bit(start->chosen + (size_t) x * words, node) && !has_bit(start->chosen + (size_t) node * words, x))
+      continue;
     met++;
     if (count < most)
-      near[count++] = z;
+      near[count++] = node;
     else {
       const size_t at = draw_below(start, met);
-      if (at + 1 < most) near[at + 1] = z;
+      if (at + 1 < most) near[at + 1] = node;
     }
   }
   for (size_t k = 0; k < count; k++) {
@@ -331,8 +332,8 @@ static weft_status make_settler(weft_arena *mem, settle_run *run, size_t number,
     set_bit(start->before + to, start->order[k - 1]);
   }
   start->score = weft_bn_best_graph(lists, start->before, start->pick);
-  for (size_t z = 0; z < p; z++)
-    memcpy(start->chosen + z * words, table->mask + (size_t) (table->start[z] + start->pick[z]) * words,
+  for (size_t node = 0; node < p; node++)
+    memcpy(start->chosen + node * words, table->mask + (size_t) (table->start[node] + start->pick[node]) * words,
            words * sizeof *start->chosen);
   keep(lists, start, 0);
   all_wait(start, p);

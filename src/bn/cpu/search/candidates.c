@@ -53,9 +53,9 @@ static void near_task(void *data, size_t i, int thread)
   size_t *more = job->more + (size_t) thread * p, set[WEFT_BN_MAX_PARENTS + 1], m, count = 0;
   int64_t *value = job->value + (size_t) thread * p;
   m = weft_bn_required_of(problem, i, set);
-  for (size_t v = 0; v < p; v++)
-    if (v != i && problem->allowed[i + p * v] && !(problem->required && problem->required[i + p * v]))
-      more[count++] = v;
+  for (size_t parent = 0; parent < p; parent++)
+    if (parent != i && problem->allowed[i + p * parent] && !(problem->required && problem->required[i + p * parent]))
+      more[count++] = parent;
   for (size_t k = 0; k < m; k++) job->near->is[i + p * set[k]] = 1;
   int64_t score = weft_bn_scorer_value(scorer, i, set, m);
   for (int first = 1; m < (size_t) problem->max_parents[i] && count; first = 0) {
@@ -118,17 +118,17 @@ done:
 static void finish(const weft_bn_problem *problem, weft_bn_near *near)
 {
   const size_t p = problem->p;
-  for (size_t v = 0; v < p; v++)
-    for (size_t i = 0; i < v; i++) {
-      uint8_t *there = &near->is[i + p * v], *back = &near->is[v + p * i];
-      if (*there && !*back && problem->allowed[v + p * i]) *back = near->grown[v] = 1;
-      if (*back && !*there && problem->allowed[i + p * v]) *there = near->grown[i] = 1;
+  for (size_t parent = 0; parent < p; parent++)
+    for (size_t i = 0; i < parent; i++) {
+      uint8_t *there = &near->is[i + p * parent], *back = &near->is[parent + p * i];
+      if (*there && !*back && problem->allowed[parent + p * i]) *back = near->grown[parent] = 1;
+      if (*back && !*there && problem->allowed[i + p * parent]) *there = near->grown[i] = 1;
     }
   near->pairs = near->widest = 0;
   memset(near->kid_start, 0, (p + 1) * sizeof *near->kid_start);
-  for (size_t v = 0; v < p; v++)
-    for (size_t i = 0; i < p; i++) near->kid_start[v + 1] += near->is[i + p * v];
-  for (size_t v = 0; v < p; v++) near->kid_start[v + 1] += near->kid_start[v];
+  for (size_t parent = 0; parent < p; parent++)
+    for (size_t i = 0; i < p; i++) near->kid_start[parent + 1] += near->is[i + p * parent];
+  for (size_t parent = 0; parent < p; parent++) near->kid_start[parent + 1] += near->kid_start[parent];
 }
 
 /* Makes the lists of candidates and of kids from the matrix `is`, in `mem`, in place of older ones. */
@@ -145,14 +145,14 @@ static weft_status list_near(weft_arena *mem, const weft_bn_ready *ready, weft_b
   near->pairs = near->kid_start[p];
   WEFT_TAKE(near->node, mem, near->pairs + 1);
   WEFT_TAKE(near->kid, mem, near->pairs + 1);
-  for (size_t v = 0; v < p; v++)
+  for (size_t parent = 0; parent < p; parent++)
     for (size_t i = 0; i < p; i++)
-      if (near->is[i + p * v]) near->kid[kids++] = (int32_t) i;
+      if (near->is[i + p * parent]) near->kid[kids++] = (int32_t) i;
   kids = 0;
   for (size_t i = 0; i < p; i++) {
     near->start[i] = kids;
-    for (size_t v = 0; v < p; v++)
-      if (near->is[i + p * v]) near->node[kids++] = (int32_t) v;
+    for (size_t parent = 0; parent < p; parent++)
+      if (near->is[i + p * parent]) near->node[kids++] = (int32_t) parent;
     if (kids - near->start[i] > near->widest) near->widest = kids - near->start[i];
   }
   near->start[p] = kids;
@@ -194,11 +194,12 @@ static void widen_task(void *data, size_t i, int thread)
   size_t *more = job->more + (size_t) thread * p, set[WEFT_BN_MAX_PARENTS + 1], m = 0, count = 0;
   int64_t *value = job->value + (size_t) thread * p;
   job->found[i] = -1;
-  for (size_t v = 0; v < p; v++) {
-    if (job->dag[v + p * i])
-      set[m++] = v;
-    else if (v != i && problem->allowed[i + p * v] && !job->near->is[i + p * v] && job->place[v] < job->place[i])
-      more[count++] = v;
+  for (size_t parent = 0; parent < p; parent++) {
+    if (job->dag[parent + p * i])
+      set[m++] = parent;
+    else if (parent != i && problem->allowed[i + p * parent] && !job->near->is[i + p * parent] &&
+             job->place[parent] < job->place[i])
+      more[count++] = parent;
   }
   if (m >= (size_t) problem->max_parents[i] || !count) return;
   int64_t score = weft_bn_scorer_value(scorer, i, set, m);

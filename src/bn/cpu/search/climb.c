@@ -77,7 +77,7 @@ void weft_bn_climber_shuffle(weft_bn_climber *climber)
     for (size_t k = 0; k < p; k++) {
       const size_t i = (size_t) left[k];
       int free = !climber->waits[i];
-      for (size_t v = 0; v < p && free; v++) free = !needs(climber->problem, i, v) || climber->waits[v];
+      for (size_t node = 0; node < p && free; node++) free = !needs(climber->problem, i, node) || climber->waits[node];
       if (!free) continue;
       climber->waits[i] = 1;
       climber->order[placed++] = left[k];
@@ -87,40 +87,40 @@ void weft_bn_climber_shuffle(weft_bn_climber *climber)
 }
 
 /* Moves node v to `to`, a place in the order without it. */
-static void put(weft_bn_climber *climber, size_t v, int32_t to)
+static void put(weft_bn_climber *climber, size_t node, int32_t to)
 {
-  int32_t at = climber->place[v];
-  if (climber->lane && !climber->is_moved[v]) {
-    climber->is_moved[v] = 1;
-    climber->moved[climber->moved_count++] = (int32_t) v;
+  int32_t at = climber->place[node];
+  if (climber->lane && !climber->is_moved[node]) {
+    climber->is_moved[node] = 1;
+    climber->moved[climber->moved_count++] = (int32_t) node;
   }
   for (; at < to; at++) climber->place[climber->order[at] = climber->order[at + 1]] = at;
   for (; at > to; at--) climber->place[climber->order[at] = climber->order[at - 1]] = at;
-  climber->order[to] = (int32_t) v;
-  climber->place[v] = to;
+  climber->order[to] = (int32_t) node;
+  climber->place[node] = to;
 }
 
 /* Places in the order without v between which required edges leave it: after `*low` nodes at least, `*high` at most. */
-static void allowed_places(const weft_bn_climber *climber, size_t v, int32_t *low, int32_t *high)
+static void allowed_places(const weft_bn_climber *climber, size_t node, int32_t *low, int32_t *high)
 {
   const size_t p = climber->problem->p;
   *low = 0;
   *high = (int32_t) climber->present - 1;
-  for (size_t u = 0; u < p && climber->problem->required; u++) {
-    const int32_t at = climber->place[u] - (climber->place[u] > climber->place[v]);
-    if (needs(climber->problem, v, u) && at + 1 > *low) *low = at + 1;
-    if (needs(climber->problem, u, v) && at < *high) *high = at;
+  for (size_t other = 0; other < p && climber->problem->required; other++) {
+    const int32_t at = climber->place[other] - (climber->place[other] > climber->place[node]);
+    if (needs(climber->problem, node, other) && at + 1 > *low) *low = at + 1;
+    if (needs(climber->problem, other, node) && at < *high) *high = at;
   }
 }
 
 /* ---- the queue ---- */
 
-static void wait(weft_bn_climber *climber, size_t v)
+static void wait(weft_bn_climber *climber, size_t node)
 {
   const size_t p = climber->problem->p;
-  if (climber->waits[v]) return;
-  climber->waits[v] = 1;
-  climber->queue[(climber->first + climber->waiting++) % p] = (int32_t) v;
+  if (climber->waits[node]) return;
+  climber->waits[node] = 1;
+  climber->queue[(climber->first + climber->waiting++) % p] = (int32_t) node;
 }
 
 static void all_wait(weft_bn_climber *climber)
@@ -187,17 +187,17 @@ enum { KID = 1, PARENT = 2 };
 /* Fills climber->relevant with the candidates of v and the nodes whose candidate v is, as far as they have been
  * inserted, ascending by place, and `why` with what they are to v. Returns how many. best_place() clears `why`
  * again. */
-static size_t list_relevant(weft_bn_climber *climber, size_t v)
+static size_t list_relevant(weft_bn_climber *climber, size_t node)
 {
   uint8_t *why = climber->why;
   const weft_bn_near *near = climber->near;
-  size_t count = 0, end = near->kid_start[v + 1];
-  for (size_t k = near->kid_start[v]; k < end; k++) {
+  size_t count = 0, end = near->kid_start[node + 1];
+  for (size_t k = near->kid_start[node]; k < end; k++) {
     if ((size_t) climber->place[near->kid[k]] >= climber->present) continue;
     why[near->kid[k]] |= KID;
     climber->relevant[count++] = near->kid[k];
   }
-  for (size_t k = near->start[v]; k < near->start[v + 1]; k++) {
+  for (size_t k = near->start[node]; k < near->start[node + 1]; k++) {
     if ((size_t) climber->place[near->node[k]] >= climber->present) continue;
     if (!why[near->node[k]]) climber->relevant[count++] = near->node[k];
     why[near->node[k]] |= PARENT;
@@ -215,22 +215,22 @@ static size_t list_relevant(weft_bn_climber *climber, size_t v)
 }
 
 /* Finds the best place for v; returns its place in the order without it, which is its own when nothing is better. */
-static int32_t best_place(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t v)
+static int32_t best_place(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t node)
 {
   uint8_t *why = climber->why;
-  const size_t count = list_relevant(climber, v);
-  const int32_t own_place = climber->place[v];
+  const size_t count = list_relevant(climber, node);
+  const int32_t own_place = climber->place[node];
   int32_t low, high, found = own_place;
-  const uint64_t bit = weft_bn_bit((int32_t) v);
+  const uint64_t bit = weft_bn_bit((int32_t) node);
   uint64_t own_asked_for, ignored;
-  int64_t own = value_at(climber, scorer, v, 0, -1, 0, &own_asked_for), kids = 0, now = climber->value[v], best;
-  allowed_places(climber, v, &low, &high);
+  int64_t own = value_at(climber, scorer, node, 0, -1, 0, &own_asked_for), kids = 0, now = climber->value[node], best;
+  allowed_places(climber, node, &low, &high);
   for (size_t k = 0; k < count; k++) {
     const size_t w = (size_t) climber->relevant[k];
     if (!(why[w] & KID)) continue;
     const int after = climber->place[w] > own_place;
     const int64_t other = climber->asked_for[w] & bit
-                              ? value_at(climber, scorer, w, climber->place[w], (int32_t) v, !after, &ignored)
+                              ? value_at(climber, scorer, w, climber->place[w], (int32_t) node, !after, &ignored)
                               : climber->value[w];
     climber->with[w] = after ? climber->value[w] : other;
     climber->without[w] = after ? other : climber->value[w];
@@ -253,22 +253,23 @@ static int32_t best_place(weft_bn_climber *climber, weft_bn_scorer *scorer, size
     const size_t w = (size_t) climber->relevant[k];
     if (why[w] & KID) kids += climber->without[w] - climber->with[w];
     if ((why[w] & PARENT) && (own_asked_for & weft_bn_bit((int32_t) w)))
-      own = value_at(climber, scorer, v, climber->place[w] + 1, -1, 0, &own_asked_for);
+      own = value_at(climber, scorer, node, climber->place[w] + 1, -1, 0, &own_asked_for);
   }
   for (size_t k = 0; k < count; k++) why[climber->relevant[k]] = 0;
   return found;
 }
 
 /* After v went from one place to another: the values of those that it passed, and its own. */
-static void after_move(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t v, int32_t from, int32_t to)
+static void after_move(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t node, int32_t from, int32_t to)
 {
   const int32_t least = from < to ? from : to, most = from < to ? to : from;
-  for (size_t k = climber->near->kid_start[v]; k < climber->near->kid_start[v + 1]; k++) {
+  for (size_t k = climber->near->kid_start[node]; k < climber->near->kid_start[node + 1]; k++) {
     const size_t w = (size_t) climber->near->kid[k];
-    if (climber->place[w] >= least && climber->place[w] <= most && (climber->asked_for[w] & weft_bn_bit((int32_t) v)))
+    if (climber->place[w] >= least && climber->place[w] <= most &&
+        (climber->asked_for[w] & weft_bn_bit((int32_t) node)))
       renew(climber, scorer, w);
   }
-  renew(climber, scorer, v);
+  renew(climber, scorer, node);
 }
 
 /* ---- kicks ---- */
@@ -327,12 +328,12 @@ static void kick(weft_bn_climber *climber, weft_bn_scorer *scorer)
 static void put_in(weft_bn_climber *climber, weft_bn_scorer *scorer)
 {
   const int32_t at = (int32_t) climber->present++;
-  const size_t v = (size_t) climber->order[at];
-  climber->total += climber->value[v] = value_now(climber, scorer, v);
-  const int32_t to = best_place(climber, scorer, v);
+  const size_t node = (size_t) climber->order[at];
+  climber->total += climber->value[node] = value_now(climber, scorer, node);
+  const int32_t to = best_place(climber, scorer, node);
   if (to != at) {
-    put(climber, v, to);
-    after_move(climber, scorer, v, at, to);
+    put(climber, node, to);
+    after_move(climber, scorer, node, at, to);
   }
   if (climber->present == climber->problem->p) all_wait(climber);
 }
@@ -375,15 +376,15 @@ void weft_bn_climber_advance(weft_bn_climber *climber, weft_bn_scorer *scorer, d
       settle(climber, scorer);
       continue;
     }
-    const size_t v = (size_t) climber->queue[climber->first];
+    const size_t node = (size_t) climber->queue[climber->first];
     climber->first = (climber->first + 1) % climber->problem->p;
     climber->waiting--;
-    climber->waits[v] = 0;
-    const int32_t was = climber->place[v], to = best_place(climber, scorer, v);
+    climber->waits[node] = 0;
+    const int32_t was = climber->place[node], to = best_place(climber, scorer, node);
     if (to == was) continue;
     climber->moves++;
-    put(climber, v, to);
-    after_move(climber, scorer, v, was, to);
+    put(climber, node, to);
+    after_move(climber, scorer, node, was, to);
   }
 }
 
@@ -436,17 +437,17 @@ void weft_bn_climber_take_over(weft_bn_climber *climber, const weft_bn_climber *
   if (!lane->best_moved) return;
   climber->local = 1; /* no neighbours: nothing moves */
   for (size_t at = 0; at < p && fits; at++) {
-    const int32_t v = lane->best_order[at];
+    const int32_t node = lane->best_order[at];
     int32_t low, high;
-    if (!lane->is_moved[v]) continue;
-    const int32_t was = climber->place[v], before = at ? climber->place[lane->best_order[at - 1]] : -1;
+    if (!lane->is_moved[node]) continue;
+    const int32_t was = climber->place[node], before = at ? climber->place[lane->best_order[at - 1]] : -1;
     const int32_t to = before + 1 - (before > was);
     if (to == was) continue;
-    allowed_places(climber, (size_t) v, &low, &high);
+    allowed_places(climber, (size_t) node, &low, &high);
     fits = to >= low && to <= high;
     if (!fits) break;
-    put(climber, (size_t) v, to);
-    after_move(climber, scorer, (size_t) v, was, to);
+    put(climber, (size_t) node, to);
+    after_move(climber, scorer, (size_t) node, was, to);
     any = 1;
   }
   if (any && fits && climber->total >= climber->best_total)

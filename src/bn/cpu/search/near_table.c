@@ -106,19 +106,20 @@ static void find_more(const table_job *job, size_t i, size_t k, uint64_t *more)
   const uint64_t *base = node->bases.mask + k * words;
   int32_t last = -1;
   memset(more, 0, words * sizeof *more);
-  for (size_t v = 0; v < p && node->rule == ANYTHING; v++)
-    if (v != i && problem->allowed[i + p * v] && !has_bit(base, (int32_t) v)) set_bit(more, (int32_t) v);
+  for (size_t parent = 0; parent < p && node->rule == ANYTHING; parent++)
+    if (parent != i && problem->allowed[i + p * parent] && !has_bit(base, (int32_t) parent))
+      set_bit(more, (int32_t) parent);
   if (node->rule == ANYTHING) return;
   for (size_t c = near->start[i]; c < near->start[i + 1]; c++) {
-    const int32_t v = near->node[c];
-    const int needed = problem->required && problem->required[i + p * (size_t) v];
-    if (!has_bit(base, v))
-      set_bit(more, v);
+    const int32_t parent = near->node[c];
+    const int needed = problem->required && problem->required[i + p * (size_t) parent];
+    if (!has_bit(base, parent))
+      set_bit(more, parent);
     else if (!needed)
-      last = v;
+      last = parent;
   }
   if (node->rule == AFTER) {
-    for (int32_t v = 0; v <= last; v++) clear_bit(more, v);
+    for (int32_t parent = 0; parent <= last; parent++) clear_bit(more, parent);
     return;
   }
   for (size_t e = 0; e < k; e++) {

@@ -73,27 +73,27 @@ done:
 static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks, const uint8_t *grown)
 {
   run->kicks = kicks;
-  for (size_t t = 0; t < run->search->starts; t++) {
-    weft_bn_climber_begin(&run->climbers[t], kicks, grown);
-    run->climbing[t] = &run->climbers[t];
+  for (size_t start = 0; start < run->search->starts; start++) {
+    weft_bn_climber_begin(&run->climbers[start], kicks, grown);
+    run->climbing[start] = &run->climbers[start];
   }
   return climb(ctx, run, run->search->starts);
 }
 
 /* A start takes over what its lanes found: first what is better than the order from which they began, then what is
  * equally good, since many orders have the same network. */
-static void join_task(void *data, size_t t, int thread)
+static void join_task(void *data, size_t start, int thread)
 {
   search_run *run = data;
-  weft_bn_climber *climber = &run->climbers[t];
+  weft_bn_climber *climber = &run->climbers[start];
   weft_bn_scorer *scorer = &run->scorers[thread];
   const size_t count = run->lane_count;
   const double from = scorer->scored + climber->asked;
-  while (run->joined[t] < 2 * count && scorer->scored + climber->asked - from < run->portion) {
-    const weft_bn_climber *lane = &run->lanes[t * count + run->joined[t] % count];
-    if ((lane->best_total > lane->began_total) == (run->joined[t] < count))
+  while (run->joined[start] < 2 * count && scorer->scored + climber->asked - from < run->portion) {
+    const weft_bn_climber *lane = &run->lanes[start * count + run->joined[start] % count];
+    if ((lane->best_total > lane->began_total) == (run->joined[start] < count))
       weft_bn_climber_take_over(climber, lane, scorer);
-    run->joined[t]++;
+    run->joined[start]++;
   }
 }
 
@@ -105,12 +105,12 @@ static weft_status kick_in_lanes(weft_ctx *ctx, search_run *run)
   const size_t share = kicks / (ROUNDS * count), each = share ? share : 1;
   run->kicks = kicks;
   for (size_t first = 0; first < kicks; first += each * count) {
-    for (size_t t = 0; t < starts; t++) {
-      run->climbers[t].kicks_left = kicks - first;
+    for (size_t start = 0; start < starts; start++) {
+      run->climbers[start].kicks_left = kicks - first;
       for (size_t k = 0; k < count; k++) {
         const size_t from = first + k * each, left = from < kicks ? kicks - from : 0;
-        weft_bn_climber *lane = run->climbing[t * count + k] = &run->lanes[t * count + k];
-        weft_bn_climber_follow(lane, &run->climbers[t], from, left < each ? left : each);
+        weft_bn_climber *lane = run->climbing[start * count + k] = &run->lanes[start * count + k];
+        weft_bn_climber_follow(lane, &run->climbers[start], from, left < each ? left : each);
       }
     }
     WEFT_TRY(climb(ctx, run, starts * count));
@@ -118,7 +118,7 @@ static weft_status kick_in_lanes(weft_ctx *ctx, search_run *run)
     for (size_t still = 1; still;) {
       WEFT_TRY(run_portion(ctx, run, starts, join_task));
       still = 0;
-      for (size_t t = 0; t < starts; t++) still += run->joined[t] < 2 * count;
+      for (size_t start = 0; start < starts; start++) still += run->joined[start] < 2 * count;
     }
   }
   WEFT_TRY(climb_all(ctx, run, 0, NULL));
@@ -155,15 +155,15 @@ static weft_status widen_all(weft_ctx *ctx, search_run *run, weft_arena *mem, we
     const size_t starts = run->search->starts;
     size_t all = 0;
     memset(run->near.grown, 0, run->search->problem->p);
-    for (size_t t = 0; t < starts; t++) {
+    for (size_t start = 0; start < starts; start++) {
       size_t added;
-      WEFT_TRY(make_dag(ctx, run, &run->climbers[t], out->dag, NULL));
-      WEFT_TRY(weft_bn_near_widen(ctx, mem, run->search, run->scorers, run->climbers[t].order, out->dag, &run->near,
+      WEFT_TRY(make_dag(ctx, run, &run->climbers[start], out->dag, NULL));
+      WEFT_TRY(weft_bn_near_widen(ctx, mem, run->search, run->scorers, run->climbers[start].order, out->dag, &run->near,
                                   &added));
       all += added;
     }
     if (!all && settled) break;
-    for (size_t t = 0; t < starts; t++) weft_bn_trees_forget(run->climbers[t].trees, run->near.grown);
+    for (size_t start = 0; start < starts; start++) weft_bn_trees_forget(run->climbers[start].trees, run->near.grown);
     out->rounds += all > 0;
     WEFT_TRY(climb_all(ctx, run, 0, all ? run->near.grown : NULL));
     settled = !all;

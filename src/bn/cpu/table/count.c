@@ -288,21 +288,21 @@ static void refine_rows(weft_bn_counter *counter, const weft_bn_cells *from, siz
     const uint32_t *row = from->row + from->begin[k], size = from->begin[k + 1] - from->begin[k];
     for (uint32_t i = 0; i < size; i++) seen[codes[row[i]]]++;
     for (uint32_t i = 0; i < size; i++) { /* levels in the order in which rows meet them */
-      uint32_t *s = &seen[codes[row[i]]], count = *s;
+      uint32_t *entry = &seen[codes[row[i]]], count = *entry;
       if (count & 0x80000000u) continue;
       if (count < 2) {
         out->ones++;
-        *s = 0xffffffffu;
+        *entry = 0xffffffffu;
         continue;
       }
       out->begin[out->cells] = out->rows;
       out->count[out->cells++] = count;
-      *s = 0x80000000u | out->rows;
+      *entry = 0x80000000u | out->rows;
       out->rows += count;
     }
     for (uint32_t i = 0; i < size; i++) {
-      uint32_t *s = &seen[codes[row[i]]];
-      if (*s != 0xffffffffu) out->row[(*s)++ & 0x7fffffffu] = row[i];
+      uint32_t *entry = &seen[codes[row[i]]];
+      if (*entry != 0xffffffffu) out->row[(*entry)++ & 0x7fffffffu] = row[i];
     }
     for (uint32_t i = 0; i < size; i++) seen[codes[row[i]]] = 0;
   }
@@ -401,35 +401,38 @@ static int64_t leaf_avx512(const weft_bn_columns *columns, const weft_bn_cells *
     uint32_t l = 0;
     for (; l + 2 < levels; l += 2) { /* two levels per pass: one load of the cells serves both */
       const uint64_t *one = planes + l * words, *two = one + words;
-      __m512i a = _mm512_setzero_si512(), b = a;
+      __m512i first = _mm512_setzero_si512(), second = first;
       for (size_t w = 0; w < words; w++) {
         __m512i cells = _mm512_loadu_si512(block + w * LANES);
-        a = _mm512_add_epi64(a, _mm512_popcnt_epi64(_mm512_and_si512(cells, _mm512_set1_epi64((long long) one[w]))));
-        b = _mm512_add_epi64(b, _mm512_popcnt_epi64(_mm512_and_si512(cells, _mm512_set1_epi64((long long) two[w]))));
+        first = _mm512_add_epi64(first,
+                                 _mm512_popcnt_epi64(_mm512_and_si512(cells, _mm512_set1_epi64((long long) one[w]))));
+        second = _mm512_add_epi64(second,
+                                  _mm512_popcnt_epi64(_mm512_and_si512(cells, _mm512_set1_epi64((long long) two[w]))));
       }
-      rest = _mm512_sub_epi64(rest, _mm512_add_epi64(a, b));
-      sum = _mm512_add_epi64(sum, _mm512_i64gather_epi64(a, f, 8));
-      sum = _mm512_add_epi64(sum, _mm512_i64gather_epi64(b, f, 8));
-      held += (uint32_t) __builtin_popcount(_mm512_test_epi64_mask(a, a));
-      held += (uint32_t) __builtin_popcount(_mm512_test_epi64_mask(b, b));
+      rest = _mm512_sub_epi64(rest, _mm512_add_epi64(first, second));
+      sum = _mm512_add_epi64(sum, _mm512_i64gather_epi64(first, f, 8));
+      sum = _mm512_add_epi64(sum, _mm512_i64gather_epi64(second, f, 8));
+      held += (uint32_t) __builtin_popcount(_mm512_test_epi64_mask(first, first));
+      held += (uint32_t) __builtin_popcount(_mm512_test_epi64_mask(second, second));
     }
     if (l + 1 < levels) {
       const uint64_t *one = planes + l * words;
-      __m512i a = _mm512_setzero_si512(), b = a;
+      __m512i first = _mm512_setzero_si512(), second = first;
       size_t w = 0;
       for (; w + 1 < words; w += 2) {
-        a = _mm512_add_epi64(a, _mm512_popcnt_epi64(_mm512_and_si512(_mm512_loadu_si512(block + w * LANES),
-                                                                     _mm512_set1_epi64((long long) one[w]))));
-        b = _mm512_add_epi64(b, _mm512_popcnt_epi64(_mm512_and_si512(_mm512_loadu_si512(block + (w + 1) * LANES),
-                                                                     _mm512_set1_epi64((long long) one[w + 1]))));
+        first = _mm512_add_epi64(first, _mm512_popcnt_epi64(_mm512_and_si512(_mm512_loadu_si512(block + w * LANES),
+                                                                             _mm512_set1_epi64((long long) one[w]))));
+        second =
+            _mm512_add_epi64(second, _mm512_popcnt_epi64(_mm512_and_si512(_mm512_loadu_si512(block + (w + 1) * LANES),
+                                                                          _mm512_set1_epi64((long long) one[w + 1]))));
       }
       if (w < words)
-        a = _mm512_add_epi64(a, _mm512_popcnt_epi64(_mm512_and_si512(_mm512_loadu_si512(block + w * LANES),
-                                                                     _mm512_set1_epi64((long long) one[w]))));
-      a = _mm512_add_epi64(a, b);
-      rest = _mm512_sub_epi64(rest, a);
-      sum = _mm512_add_epi64(sum, _mm512_i64gather_epi64(a, f, 8));
-      held += (uint32_t) __builtin_popcount(_mm512_test_epi64_mask(a, a));
+        first = _mm512_add_epi64(first, _mm512_popcnt_epi64(_mm512_and_si512(_mm512_loadu_si512(block + w * LANES),
+                                                                             _mm512_set1_epi64((long long) one[w]))));
+      first = _mm512_add_epi64(first, second);
+      rest = _mm512_sub_epi64(rest, first);
+      sum = _mm512_add_epi64(sum, _mm512_i64gather_epi64(first, f, 8));
+      held += (uint32_t) __builtin_popcount(_mm512_test_epi64_mask(first, first));
     }
     sum = _mm512_add_epi64(sum, _mm512_i64gather_epi64(rest, f, 8));
     held += (uint32_t) __builtin_popcount(_mm512_test_epi64_mask(rest, rest));
@@ -459,10 +462,10 @@ static int64_t leaf_rows(weft_bn_counter *counter, const weft_bn_cells *from, si
     const uint32_t *row = from->row + from->begin[k], size = from->begin[k + 1] - from->begin[k];
     for (uint32_t i = 0; i < size; i++) seen[codes[row[i]]]++;
     for (uint32_t i = 0; i < size; i++) {
-      uint32_t *s = &seen[codes[row[i]]];
-      sum += f[*s]; /* 0 when the level was met before */
-      held += *s != 0;
-      *s = 0;
+      uint32_t *entry = &seen[codes[row[i]]];
+      sum += f[*entry]; /* 0 when the level was met before */
+      held += *entry != 0;
+      *entry = 0;
     }
   }
   *occupied += held;

@@ -33,13 +33,13 @@ typedef struct outside_job {
 } outside_job;
 
 /* Scores of kept set t with every outsider added. */
-static void outside_task(void *data, size_t t, int thread)
+static void outside_task(void *data, size_t set, int thread)
 {
   outside_job *job = data;
   const weft_bn_node *node = &job->nodes[job->node];
   const size_t i = node->node;
-  size_t member[WEFT_BN_MAX_PARENTS + 2], m = mask_members(node->kept_mask + t * job->words, job->words, member);
-  int64_t *out = job->value + t * job->outsiders;
+  size_t member[WEFT_BN_MAX_PARENTS + 2], m = mask_members(node->kept_mask + set * job->words, job->words, member);
+  int64_t *out = job->value + set * job->outsiders;
   const double penalty = weft_bn_penalty(job->ready->problem, i) * job->ready->unit;
   if (m >= (size_t) job->ready->problem->max_parents[i]) {
     for (size_t k = 0; k < job->outsiders; k++) out[k] = WEFT_BN_NEVER;
@@ -66,16 +66,17 @@ static void compare_task(void *data, size_t k, int thread)
   const weft_bn_node *node = &job->nodes[job->node];
   const int64_t slack = weft_bn_slack(job->ready);
   int64_t *own = job->own + (size_t) thread * node->kept;
-  for (size_t t = 0; t < node->kept; t++) own[t] = job->value[t * job->outsiders + k];
-  for (size_t t = 0; t < node->kept; t++) {
-    const uint64_t *base = node->kept_mask + t * job->words;
-    int stays = own[t] != WEFT_BN_NEVER;
-    for (size_t o = 0; o < node->kept && stays; o++) {
-      if (own[t] > node->kept_score[o] - slack && (o == t || own[o] == WEFT_BN_NEVER || own[t] > own[o] - slack))
+  for (size_t set = 0; set < node->kept; set++) own[set] = job->value[set * job->outsiders + k];
+  for (size_t set = 0; set < node->kept; set++) {
+    const uint64_t *base = node->kept_mask + set * job->words;
+    int stays = own[set] != WEFT_BN_NEVER;
+    for (size_t other = 0; other < node->kept && stays; other++) {
+      if (own[set] > node->kept_score[other] - slack &&
+          (other == set || own[other] == WEFT_BN_NEVER || own[set] > own[other] - slack))
         continue;
-      if (mask_within(node->kept_mask + o * job->words, base, job->words)) stays = 0;
+      if (mask_within(node->kept_mask + other * job->words, base, job->words)) stays = 0;
     }
-    if (!stays) job->value[t * job->outsiders + k] = WEFT_BN_NEVER;
+    if (!stays) job->value[set * job->outsiders + k] = WEFT_BN_NEVER;
   }
 }
 
@@ -83,9 +84,9 @@ static size_t list_grown(const outside_job *job, grown_set *out)
 {
   size_t found = 0;
   for (size_t k = 0; k < job->outsiders; k++)
-    for (size_t t = 0; t < job->nodes[job->node].kept; t++) {
-      const int64_t score = job->value[t * job->outsiders + k];
-      if (score != WEFT_BN_NEVER) out[found++] = (grown_set){ score, (uint32_t) t, (uint32_t) job->outsider[k] };
+    for (size_t set = 0; set < job->nodes[job->node].kept; set++) {
+      const int64_t score = job->value[set * job->outsiders + k];
+      if (score != WEFT_BN_NEVER) out[found++] = (grown_set){ score, (uint32_t) set, (uint32_t) job->outsider[k] };
     }
   return found;
 }
@@ -107,10 +108,10 @@ static weft_status merge_grown(weft_arena *keep, weft_arena *mem, weft_bn_node *
   weft_scored_sort(order, total);
   for (size_t k = 0; k < total; k++) {
     const size_t from = order[k].index;
-    const grown_set *g = from < node->kept ? NULL : &grown[from - node->kept];
+    const grown_set *extended = from < node->kept ? NULL : &grown[from - node->kept];
     score[k] = (int64_t) order[k].score;
-    memcpy(mask + k * words, node->kept_mask + (g ? g->base : from) * words, words * sizeof *mask);
-    if (g) mask[k * words + g->outsider / 64] |= UINT64_C(1) << (g->outsider % 64);
+    memcpy(mask + k * words, node->kept_mask + (extended ? extended->base : from) * words, words * sizeof *mask);
+    if (extended) mask[k * words + extended->outsider / 64] |= UINT64_C(1) << (extended->outsider % 64);
   }
   weft_arena_drop(mem, order);
   order = NULL;
@@ -142,8 +143,8 @@ weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready
     job.node = i;
     job.outsider = outsider;
     job.outsiders = 0;
-    for (size_t v = 0; v < p; v++)
-      if (problem->outside[i + p * v]) outsider[job.outsiders++] = v;
+    for (size_t other = 0; other < p; other++)
+      if (problem->outside[i + p * other]) outsider[job.outsiders++] = other;
     if (!job.outsiders || !nodes[i].kept) continue;
     WEFT_TAKE(job.value, &mem, nodes[i].kept * job.outsiders);
     WEFT_TAKE(job.own, &mem, problem->threads * nodes[i].kept);

@@ -145,12 +145,13 @@ INLINE void move_together(const eight *plane, const uint64_t *rows, const uint64
 }
 
 /* How many rows of a cell have level l of a node. */
-static uint32_t seen_of(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t cell, size_t label, size_t l)
+static uint32_t seen_of(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t cell, size_t label,
+                        size_t level)
 {
   const weft_bn_group *group = &layout->group[layout->group_of[label]];
   const uint64_t *seen = sorted->seen + (cell * layout->columns + group->column) * LANES + lane_of(layout, label);
   uint64_t left = sorted->count[cell];
-  if (l + 1 < group->levels) return (uint32_t) seen[l * LANES];
+  if (level + 1 < group->levels) return (uint32_t) seen[level * LANES];
   for (size_t k = 0; k + 1 < group->levels; k++) left -= seen[k * LANES];
   return (uint32_t) left;
 }
@@ -172,9 +173,9 @@ static void take_rows(const weft_bn_layout *layout, const weft_bn_sorted *sorted
   for (size_t cell = 0; cell < sorted->cells; cell++)
     for (size_t w = sorted->begin[cell], left = sorted->count[cell]; w < sorted->begin[cell + 1]; w++, left -= 64)
       last[w] = left < 64 ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);
-  for (size_t l = 0; l + 1 < levels; l++)
+  for (size_t level = 0; level + 1 < levels; level++)
     for (size_t w = 0; w < sorted->words; w++)
-      last[w] &= ~(rows[l * stride + w] = plane[(l * sorted->words + w) * LANES]);
+      last[w] &= ~(rows[level * stride + w] = plane[(level * sorted->words + w) * LANES]);
 }
 
 /* The columns that nodes below `label` have. */
@@ -194,11 +195,11 @@ INLINE void split(const weft_bn_layout *layout, weft_bn_sorter *sorter, const we
   const size_t blocks = (from->words + LANES - 1) / LANES, stride = blocks * LANES;
   size_t made = 0;
   take_rows(layout, from, label, stride, sorter->rows);
-  for (size_t l = 0; l < levels; l++) {
-    const uint64_t *rows = sorter->rows + l * stride;
+  for (size_t level = 0; level < levels; level++) {
+    const uint64_t *rows = sorter->rows + level * stride;
     plan_move((const eight *) rows, (eight *) sorter->move, blocks, blocks);
     for (size_t cell = 0; cell < from->cells; cell++) {
-      if (seen_of(layout, from, cell, label, l) < 2) continue;
+      if (seen_of(layout, from, cell, label, level) < 2) continue;
       for (size_t column = 0; column < columns; column++)
         move_together((const eight *) from->plane + column * from->words, rows, sorter->move, stride, from->begin[cell],
                       from->begin[cell + 1], (eight *) out->plane + column * out->words + out->begin[made]);
@@ -241,9 +242,9 @@ int weft_bn_sort_more(const weft_bn_layout *layout, weft_bn_sorter *sorter, cons
   out->ones = from->ones;
   out->most = 1;
   out->words = 0;
-  for (size_t l = 0; l < levels; l++)
+  for (size_t level = 0; level < levels; level++)
     for (size_t cell = 0; cell < from->cells; cell++) {
-      const uint32_t count = seen_of(layout, from, cell, label, l);
+      const uint32_t count = seen_of(layout, from, cell, label, level);
       out->ones += count == 1;
       if (count < 2) continue;
       if (out->cells == out->max_cells) return 0;
@@ -311,16 +312,16 @@ static void sum_portable(const weft_bn_layout *layout, const weft_bn_sorted *sor
       left -= rows;
       if (!rows) continue;
       for (int j = 0; j < LANES; j++) last[j] = rows;
-      for (size_t l = 0; l + 1 < group->levels; l++) {
+      for (size_t level = 0; level + 1 < group->levels; level++) {
         uint64_t count[LANES] = { 0 };
         if (k + 1 < levels) {
           for (size_t w = sorted->begin[cell]; w < sorted->begin[cell + 1]; w++)
             for (int j = 0; j < LANES; j++)
-              count[j] += (uint64_t) __builtin_popcountll(plane[(l * words + w) * LANES + (size_t) j] &
+              count[j] += (uint64_t) __builtin_popcountll(plane[(level * words + w) * LANES + (size_t) j] &
                                                           mine[(k * words + w) * LANES]);
-          for (int j = 0; j < LANES; j++) rest[l][j] -= count[j];
+          for (int j = 0; j < LANES; j++) rest[level][j] -= count[j];
         } else {
-          memcpy(count, rest[l], sizeof count);
+          memcpy(count, rest[level], sizeof count);
         }
         for (int j = 0; j < LANES; j++) {
           out[j] += f[count[j]];
@@ -347,13 +348,13 @@ WEFT_TARGET_AVX512 INLINE void sum_lanes(const weft_bn_layout *layout, const wef
     const size_t from = sorted->begin[cell], to = sorted->begin[cell + 1];
     __m512i rest[WEFT_BN_PLANE_LEVELS];
     uint32_t left = sorted->count[cell];
-    for (size_t l = 0; l + 1 < theirs; l++) rest[l] = _mm512_loadu_si512(seen + l * LANES);
+    for (size_t level = 0; level + 1 < theirs; level++) rest[level] = _mm512_loadu_si512(seen + level * LANES);
     for (size_t k = 0; k < levels; k++) {
       const uint32_t rows = k + 1 < levels ? seen_of(layout, sorted, cell, label, k) : left;
       left -= rows;
       if (!rows) continue;
       __m512i last = _mm512_set1_epi64(rows);
-      for (size_t l = 0; l + 1 < theirs; l++) {
+      for (size_t level = 0; level + 1 < theirs; level++) {
         __m512i count;
         if (k + 1 < levels) {
           count = _mm512_setzero_si512();
@@ -361,11 +362,11 @@ WEFT_TARGET_AVX512 INLINE void sum_lanes(const weft_bn_layout *layout, const wef
             count =
                 _mm512_add_epi64(count,
                                  _mm512_popcnt_epi64(
-                                     _mm512_and_si512(_mm512_loadu_si512(plane + (l * words + w) * LANES),
+                                     _mm512_and_si512(_mm512_loadu_si512(plane + (level * words + w) * LANES),
                                                       _mm512_set1_epi64((long long) mine[(k * words + w) * LANES]))));
-          rest[l] = _mm512_sub_epi64(rest[l], count);
+          rest[level] = _mm512_sub_epi64(rest[level], count);
         } else {
-          count = rest[l];
+          count = rest[level];
         }
         sum = _mm512_add_epi64(sum, _mm512_i64gather_epi64(count, f, 8));
         last = _mm512_sub_epi64(last, count);

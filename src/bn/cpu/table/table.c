@@ -114,12 +114,12 @@ static uint64_t fixed_part(const weft_bn_ready *ready, const weft_bn_node *node,
   uint64_t number = 0;
   size_t position = first;
   for (size_t j = 1; j < w->m; j++) {
-    size_t g = node->candidate[w->c[j]];
-    if (extra < g) {
+    size_t member = node->candidate[w->c[j]];
+    if (extra < member) {
       number += weft_bn_choose(&ready->binomials, extra, position++);
       extra = ready->problem->p;
     }
-    number += weft_bn_choose(&ready->binomials, g, position++);
+    number += weft_bn_choose(&ready->binomials, member, position++);
   }
   if (extra < ready->problem->p) number += weft_bn_choose(&ready->binomials, extra, position);
   return number;
@@ -143,15 +143,15 @@ static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, cons
       const int64_t *above = joint + offset[m + 1] + fixed_part(ready, node, &w, i, 2);
       const size_t below = w.least < cut ? w.least : cut;
       for (size_t c = 0; c < below; c++) {
-        const size_t g = node->candidate[c];
-        out[c] = above[g] - parents[g];
+        const size_t member = node->candidate[c];
+        out[c] = above[member] - parents[member];
       }
       if (w.least <= cut) continue;
       /* the child is the least of the family */
       above = joint + offset[m + 1] + i + fixed_part(ready, node, &w, p, 3);
       for (size_t c = cut; c < w.least; c++) {
-        const size_t g = node->candidate[c];
-        out[c] = above[weft_bn_choose(&ready->binomials, g, 2)] - parents[g];
+        const size_t member = node->candidate[c];
+        out[c] = above[weft_bn_choose(&ready->binomials, member, 2)] - parents[member];
       }
     } while (weft_bn_walk_next(&w));
   }

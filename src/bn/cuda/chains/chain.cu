@@ -16,46 +16,46 @@
 /* ---- kernels ---- */
 
 /* Scores of the orders to start from; `order` is in the state. */
-template <int W> __global__ static void start_chains(chain_job job)
+template <int WORDS> __global__ static void start_chains(chain_job job)
 {
   extern __shared__ uint64_t shared[];
-  const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32;
-  const uint64_t number = (uint64_t) blockIdx.x * job.temperatures + t;
+  const uint32_t lane = threadIdx.x % 32, temperature = threadIdx.x / 32;
+  const uint64_t number = (uint64_t) blockIdx.x * job.temperatures + temperature;
   const replica chain = view(job, job.state + number * job.at.step);
   int64_t score;
   int32_t *picks = job.sum ? chain.fresh_pick : chain.pick;
-  if (W == 0 && !job.sum) {
+  if (WORDS == 0 && !job.sum) {
     score = start_wide(job, chain, lane);
   } else {
-    uint64_t *placed = shared + t * job.words;
+    uint64_t *placed = shared + temperature * job.words;
     for (uint32_t w = lane; w < job.words; w += 32) placed[w] = 0;
     __syncwarp();
     for (uint32_t k = 0; k < job.p; k++) {
-      const int32_t z = chain.order[k];
-      for (uint32_t w = lane; w < job.words; w += 32) chain.before[(uint64_t) z * job.words + w] = placed[w];
+      const int32_t node = chain.order[k];
+      for (uint32_t w = lane; w < job.words; w += 32) chain.before[(uint64_t) node * job.words + w] = placed[w];
       __syncwarp();
-      if (!lane) placed[z >> 6] |= (uint64_t) 1 << (z & 63);
+      if (!lane) placed[node >> 6] |= (uint64_t) 1 << (node & 63);
       __syncwarp();
     }
     score = best_graph(job, chain, picks, lane);
   }
-  keep_graph(job, number, score, hash_of(picks, job.p, lane), weft_bn_stamp(0, t), picks, lane);
+  keep_graph(job, number, score, hash_of(picks, job.p, lane), weft_bn_stamp(0, temperature), picks, lane);
   if (job.sum) {
     score = 0;
-    for (uint32_t z = 0; z < job.p; z++) {
-      const int64_t value = node_value<W>(job, z, chain.before + (uint64_t) z * job.words, chain.mid, lane);
+    for (uint32_t node = 0; node < job.p; node++) {
+      const int64_t value = node_value<WORDS>(job, node, chain.before + (uint64_t) node * job.words, chain.mid, lane);
       score += value;
       __syncwarp();
-      if (!lane) chain.value[z] = value;
+      if (!lane) chain.value[node] = value;
     }
   }
   if (!lane) {
     job.now[number] = score;
-    job.slot[number] = t;
+    job.slot[number] = temperature;
   }
 }
 
-template <int W, int B>
+template <int WORDS, int B>
 /* Best graphs: iterations from .. from + count - 1 of this run (from 0) of every ladder. */
 __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, B)
     run_chains(chain_job job, uint64_t from, uint64_t count)
@@ -64,21 +64,22 @@ __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, B)
   __shared__ uint32_t slot[MAX_TEMPERATURES];
   __shared__ int64_t score_at[MAX_TEMPERATURES];
   __shared__ uint32_t accepted[MAX_TEMPERATURES][3];
-  const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, c = blockIdx.x, ladder = job.ladder0 + c;
-  const uint64_t first_replica = (uint64_t) c * job.temperatures, list = first_replica + t;
+  const uint32_t lane = threadIdx.x % 32, temperature = threadIdx.x / 32, c = blockIdx.x, ladder = job.ladder0 + c;
+  const uint64_t first_replica = (uint64_t) c * job.temperatures, list = first_replica + temperature;
   unsigned char *own = job.in_shared ? (unsigned char *) shared : job.state + first_replica * job.at.step;
-  walker walk = { 0, accepted[t], INT64_MIN, list };
-  nodes<W ? W : 1> held = {};
-  if (job.in_shared) copy_state(own + (uint64_t) t * job.at.step, job.state + list * job.at.step, job.at.step, lane);
-  if (lane < 3) accepted[t][lane] = 0;
-  if (!lane) slot[t] = job.slot[list];
+  walker walk = { 0, accepted[temperature], INT64_MIN, list };
+  nodes<WORDS ? WORDS : 1> held = {};
+  if (job.in_shared)
+    copy_state(own + (uint64_t) temperature * job.at.step, job.state + list * job.at.step, job.at.step, lane);
+  if (lane < 3) accepted[temperature][lane] = 0;
+  if (!lane) slot[temperature] = job.slot[list];
   __syncthreads();
-  walk.score = job.now[first_replica + slot[t]];
-  replica chain = view(job, own + (uint64_t) slot[t] * job.at.step);
-  if (W) load_nodes<W ? W : 1>(job, chain, held, lane);
+  walk.score = job.now[first_replica + slot[temperature]];
+  replica chain = view(job, own + (uint64_t) slot[temperature] * job.at.step);
+  if (WORDS) load_nodes<WORDS ? WORDS : 1>(job, chain, held, lane);
   if (job.found.count[list] == job.most) walk.bar = job.found.score[list * job.most + job.most - 1];
-  const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + t) };
-  const double scale = job.scale[t];
+  const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + temperature) };
+  const double scale = job.scale[temperature];
   drawn steps = { 0, 0 };
   bool any_drawn = false;
   for (uint64_t it = from; it < from + count;) {
@@ -96,55 +97,58 @@ __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, B)
       }
       const weft_bn_move move = drawn_move(steps, number);
       const double log_u = __shfl_sync(FULL, steps.log_u, (int) number);
-      if constexpr (W > 0)
-        step_max<W>(job, chain, held, move, log_u, scale, it + k + 1, t, walk, lane);
+      if constexpr (WORDS > 0)
+        step_max<WORDS>(job, chain, held, move, log_u, scale, it + k + 1, temperature, walk, lane);
       else
-        step_wide(job, chain, move, log_u, scale, it + k + 1, t, walk, lane);
+        step_wide(job, chain, move, log_u, scale, it + k + 1, temperature, walk, lane);
       __syncwarp();
     }
     it += now;
-    if (t == 0 && it % job.thin == 0 && !lane)
+    if (temperature == 0 && it % job.thin == 0 && !lane)
       job.trace[(uint64_t) c * job.saved + it / job.thin - 1] = weft_div((double) walk.score, job.unit);
     if (job.temperatures > 1 && (absolute + now) % job.swap_every == 0) {
       const uint64_t round = (absolute + now) / job.swap_every;
-      if (!lane) score_at[t] = walk.score;
+      if (!lane) score_at[temperature] = walk.score;
       __syncthreads();
-      const uint32_t lower = ((t ^ (uint32_t) round) & 1) ? t - 1 : t; /* the pair that this temperature is in */
+      const uint32_t lower = ((temperature ^ (uint32_t) round) & 1)
+                                 ? temperature - 1
+                                 : temperature; /* the pair that this temperature is in */
       int taken = 0;
       if (lower != UINT32_MAX && lower + 1 < job.temperatures) {
         const weft_rng swaps = { job.key, WEFT_BN_SWAPS + ladder };
         taken = weft_bn_accept(job.swap_scale[lower], (double) (score_at[lower + 1] - score_at[lower]),
                                weft_draw_words(swaps, round, lower));
-        if (!lane && t == lower) {
+        if (!lane && temperature == lower) {
           uint64_t *counted = job.swapped + 2 * ((uint64_t) c * (job.temperatures - 1) + lower);
           counted[1]++;
           counted[0] += taken;
           if (taken) {
-            const uint32_t other = slot[t];
-            slot[t] = slot[t + 1];
-            slot[t + 1] = other;
+            const uint32_t other = slot[temperature];
+            slot[temperature] = slot[temperature + 1];
+            slot[temperature + 1] = other;
           }
         }
-        if (taken && W) store_nodes<W ? W : 1>(job, chain, held, lane);
+        if (taken && WORDS) store_nodes<WORDS ? WORDS : 1>(job, chain, held, lane);
       }
       __syncthreads();
       if (taken) {
-        walk.score = score_at[t == lower ? t + 1 : t - 1];
-        chain = view(job, own + (uint64_t) slot[t] * job.at.step);
-        if (W) load_nodes<W ? W : 1>(job, chain, held, lane);
+        walk.score = score_at[temperature == lower ? temperature + 1 : temperature - 1];
+        chain = view(job, own + (uint64_t) slot[temperature] * job.at.step);
+        if (WORDS) load_nodes<WORDS ? WORDS : 1>(job, chain, held, lane);
       }
       __syncthreads(); /* the scores are read */
     }
   }
-  if (W) store_nodes<W ? W : 1>(job, chain, held, lane);
+  if (WORDS) store_nodes<WORDS ? WORDS : 1>(job, chain, held, lane);
   __syncthreads();
   if (!lane) {
-    job.now[first_replica + slot[t]] = walk.score;
-    job.slot[list] = slot[t];
-    for (int k = 0; k < 3; k++) job.accepted[4 * list + k] += accepted[t][k];
+    job.now[first_replica + slot[temperature]] = walk.score;
+    job.slot[list] = slot[temperature];
+    for (int k = 0; k < 3; k++) job.accepted[4 * list + k] += accepted[temperature][k];
     job.accepted[4 * list + 3] += count;
   }
-  if (job.in_shared) copy_state(job.state + list * job.at.step, own + (uint64_t) t * job.at.step, job.at.step, lane);
+  if (job.in_shared)
+    copy_state(job.state + list * job.at.step, own + (uint64_t) temperature * job.at.step, job.at.step, lane);
 }
 
 /* ---- host ---- */
@@ -198,9 +202,10 @@ static weft_status send_marked(weft_ctx *ctx, weft_device_arena *mem, const weft
   uint64_t *mask;
   WEFT_TAKE(mask, &host, weights->count * WEFT_BN_CHUNK * words);
   memcpy(mask, weights->mask, weights->count * WEFT_BN_CHUNK * words * sizeof *mask);
-  for (size_t z = 0; z < lists->p; z++)
-    for (size_t k = (size_t) weights->begin[z] * WEFT_BN_CHUNK; k < (size_t) weights->begin[z + 1] * WEFT_BN_CHUNK; k++)
-      mask[k * words + z / 64] |= (uint64_t) 1 << z % 64;
+  for (size_t node = 0; node < lists->p; node++)
+    for (size_t k = (size_t) weights->begin[node] * WEFT_BN_CHUNK;
+         k < (size_t) weights->begin[node + 1] * WEFT_BN_CHUNK; k++)
+      mask[k * words + node / 64] |= (uint64_t) 1 << node % 64;
   SEND(job->chunk_mask, mask, weights->count * WEFT_BN_CHUNK * words);
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
 done:
@@ -380,8 +385,8 @@ static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job 
   WEFT_TRY(weft_bn_best_make(&host, p, most, &own));
   for (size_t c = 0; c < count; c++) {
     own.found = 0;
-    for (size_t t = 0; t < temperatures; t++) {
-      const size_t r = c * temperatures + t, number = first * temperatures + r;
+    for (size_t temperature = 0; temperature < temperatures; temperature++) {
+      const size_t r = c * temperatures + temperature, number = first * temperatures + r;
       const unsigned char *last = state + (c * temperatures + slot[r]) * job->at.step;
       memcpy(out->order + number * p, last + job->at.order, p * sizeof *out->order);
       if (job->layers) memcpy(out->layer + number * p, last + job->at.place, p * sizeof *out->layer);
@@ -505,10 +510,11 @@ extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *ta
   if (run->layers) WEFT_TRY(weft_bn_layers_check(ctx, table->p, run, out->layer));
   WEFT_TRY(weft_bn_best_make(&host, table->p, run->best, &all));
   WEFT_TRY(send_lists(ctx, mem, &lists, run, &job));
-  for (size_t t = 0; t < temperatures; t++) {
-    scale[t] = run->beta[t] / lists.unit;
-    scale_of_graphs[t] = (run->beta[t] - 1) / lists.unit;
-    swap_scale[t] = t + 1 < temperatures ? (run->beta[t] - run->beta[t + 1]) / lists.unit : 0;
+  for (size_t temperature = 0; temperature < temperatures; temperature++) {
+    scale[temperature] = run->beta[temperature] / lists.unit;
+    scale_of_graphs[temperature] = (run->beta[temperature] - 1) / lists.unit;
+    swap_scale[temperature] =
+        temperature + 1 < temperatures ? (run->beta[temperature] - run->beta[temperature + 1]) / lists.unit : 0;
   }
   SEND(job.scale, scale, temperatures);
   SEND(job.swap_scale, swap_scale, temperatures);

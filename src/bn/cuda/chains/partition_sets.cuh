@@ -7,51 +7,52 @@
 #define AT_ONCE 4 /* chunks of sets in which the first that is offered is looked for */
 
 /* What a node is offered: the sets within `before` that meet `last`, unless that is empty. */
-template <int W> struct offer {
-  uint64_t before[W ? W : 1], last[W ? W : 1];
-  const uint64_t *before_at, *last_at; /* where W is 0 */
+template <int WORDS> struct offer {
+  uint64_t before[WORDS ? WORDS : 1], last[WORDS ? WORDS : 1];
+  const uint64_t *before_at, *last_at; /* where WORDS is 0 */
   uint32_t words;
   bool must_meet;
 };
 
-template <int W>
+template <int WORDS>
 /* `last` may be NULL. */
-__device__ static offer<W> make_offer(const chain_job &job, const uint64_t *before, const uint64_t *last)
+__device__ static offer<WORDS> make_offer(const chain_job &job, const uint64_t *before, const uint64_t *last)
 {
-  offer<W> o;
+  offer<WORDS> wanted;
   uint64_t any = 0;
-  o.words = words_of<W>(job);
-  o.before_at = before;
-  o.last_at = last;
+  wanted.words = words_of<WORDS>(job);
+  wanted.before_at = before;
+  wanted.last_at = last;
 #pragma unroll
-  for (int w = 0; w < (W ? W : 1); w++) {
-    o.before[w] = W ? before[w] : 0;
-    o.last[w] = W && last ? last[w] : 0;
+  for (int w = 0; w < (WORDS ? WORDS : 1); w++) {
+    wanted.before[w] = WORDS ? before[w] : 0;
+    wanted.last[w] = WORDS && last ? last[w] : 0;
   }
-  for (uint32_t w = 0; w < o.words && last; w++) any |= W ? o.last[w] : last[w];
-  o.must_meet = any != 0;
-  return o;
+  for (uint32_t w = 0; w < wanted.words && last; w++) any |= WORDS ? wanted.last[w] : last[w];
+  wanted.must_meet = any != 0;
+  return wanted;
 }
 
 /* Whether the set in place `at` is offered. */
-template <int W> __device__ __forceinline__ bool offered(const chain_job &job, const offer<W> &o, uint64_t at)
+template <int WORDS>
+__device__ __forceinline__ bool offered(const chain_job &job, const offer<WORDS> &wanted, uint64_t at)
 {
   uint64_t missing = 0, met = 0;
-  if constexpr (W > 0) {
+  if constexpr (WORDS > 0) {
 #pragma unroll
-    for (int w = 0; w < W; w++) {
-      const uint64_t set = job.chunk_mask[at * W + w];
-      missing |= set & ~o.before[w];
-      met |= set & o.last[w];
+    for (int w = 0; w < WORDS; w++) {
+      const uint64_t set = job.chunk_mask[at * WORDS + w];
+      missing |= set & ~wanted.before[w];
+      met |= set & wanted.last[w];
     }
   } else {
-    for (uint32_t w = 0; w < o.words; w++) {
-      const uint64_t set = job.chunk_mask[at * o.words + w];
-      missing |= set & ~o.before_at[w];
-      if (o.must_meet) met |= set & o.last_at[w];
+    for (uint32_t w = 0; w < wanted.words; w++) {
+      const uint64_t set = job.chunk_mask[at * wanted.words + w];
+      missing |= set & ~wanted.before_at[w];
+      if (wanted.must_meet) met |= set & wanted.last_at[w];
     }
   }
-  return !missing && (met || !o.must_meet);
+  return !missing && (met || !wanted.must_meet);
 }
 
 /* A chunk of a node's sets, and which sets of its two halves are offered, a bit each. */
@@ -59,20 +60,20 @@ struct offered_sets {
   uint32_t chunk, half[2];
 };
 
-template <int W>
+template <int WORDS>
 /* The first chunk of z, but for copies, that has sets which are offered; z's end when there is none. */
-__device__ __noinline__ static offered_sets first_offered(const chain_job &job, uint32_t z, const offer<W> &o,
-                                                          uint32_t lane)
+__device__ __noinline__ static offered_sets first_offered(const chain_job &job, uint32_t node,
+                                                          const offer<WORDS> &wanted, uint32_t lane)
 {
-  const uint32_t end = job.begin[z + 1];
+  const uint32_t end = job.begin[node + 1];
   offered_sets out = { end, { 0, 0 } };
-  for (uint32_t c = job.begin[z]; c < end; c += AT_ONCE) {
+  for (uint32_t c = job.begin[node]; c < end; c += AT_ONCE) {
     bool there[AT_ONCE][2];
 #pragma unroll
     for (int k = 0; k < AT_ONCE; k++) { /* beyond the end: the last chunk once more */
       const uint64_t at = (uint64_t) (c + k < end ? c + k : end - 1) * WEFT_BN_CHUNK + lane;
-      there[k][0] = offered<W>(job, o, at);
-      there[k][1] = offered<W>(job, o, at + 32);
+      there[k][0] = offered<WORDS>(job, wanted, at);
+      there[k][1] = offered<WORDS>(job, wanted, at + 32);
     }
 #pragma unroll
     for (int k = 0; k < AT_ONCE; k++) {
@@ -86,22 +87,22 @@ __device__ __noinline__ static offered_sets first_offered(const chain_job &job, 
   return out;
 }
 
-template <int W>
+template <int WORDS>
 /* ln Σ over the sets that z is offered. */
-__device__ __noinline__ static int64_t layer_value(const chain_job &job, uint32_t z, const uint64_t *before,
+__device__ __noinline__ static int64_t layer_value(const chain_job &job, uint32_t node, const uint64_t *before,
                                                    const uint64_t *last, uint32_t lane)
 {
-  const offer<W> o = make_offer<W>(job, before, last);
-  const uint32_t first = first_offered<W>(job, z, o, lane).chunk;
-  if (first == job.begin[z + 1]) return WEFT_BN_NEVER;
+  const offer<WORDS> wanted = make_offer<WORDS>(job, before, last);
+  const uint32_t first = first_offered<WORDS>(job, node, wanted, lane).chunk;
+  if (first == job.begin[node + 1]) return WEFT_BN_NEVER;
   const weft_bn_chunk here = job.chunk[first];
   double part = 0;
 #pragma unroll 2
   for (uint32_t c = first; c < here.stop; c++) {
     const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + lane;
     const double one = job.weight[at], two = job.weight[at + 32];
-    part = weft_add(part, offered<W>(job, o, at) ? one : 0);
-    part = weft_add(part, offered<W>(job, o, at + 32) ? two : 0);
+    part = weft_add(part, offered<WORDS>(job, wanted, at) ? one : 0);
+    part = weft_add(part, offered<WORDS>(job, wanted, at + 32) ? two : 0);
   }
   for (int d = 16; d; d /= 2) part = weft_add(part, __shfl_xor_sync(FULL, part, d));
   if (!(part > 0)) return WEFT_BN_NEVER;
@@ -128,18 +129,18 @@ __device__ static drawn_set draw_within(const chain_job &job, drawn_set drawn, c
   return drawn;
 }
 
-template <int W>
+template <int WORDS>
 /* In all chunks from `c` on; the warp together. */
-__device__ __noinline__ static drawn_set draw_from(const chain_job &job, uint32_t z, const offer<W> &o, uint32_t c,
-                                                   drawn_set drawn, int64_t value, uint32_t lane)
+__device__ __noinline__ static drawn_set draw_from(const chain_job &job, uint32_t node, const offer<WORDS> &wanted,
+                                                   uint32_t c, drawn_set drawn, int64_t value, uint32_t lane)
 {
-  for (const uint32_t end = job.begin[z + 1]; c < end && drawn.left >= 0; c++) {
+  for (const uint32_t end = job.begin[node + 1]; c < end && drawn.left >= 0; c++) {
     const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + lane;
     if (job.chunk[c].copies) continue;
     offered_sets sets;
     sets.chunk = c;
-    sets.half[0] = __ballot_sync(FULL, offered<W>(job, o, at));
-    sets.half[1] = __ballot_sync(FULL, offered<W>(job, o, at + 32));
+    sets.half[0] = __ballot_sync(FULL, offered<WORDS>(job, wanted, at));
+    sets.half[1] = __ballot_sync(FULL, offered<WORDS>(job, wanted, at + 32));
     if (sets.half[0] | sets.half[1]) drawn = draw_within(job, drawn, sets, value);
   }
   return drawn;

@@ -43,26 +43,27 @@ struct layers_view {
 };
 
 /* The layer just before z's own; NULL for the first. */
-__device__ static const uint64_t *layer_before(const chain_job &job, const layers_view &layers, uint32_t z)
+__device__ static const uint64_t *layer_before(const chain_job &job, const layers_view &layers, uint32_t node)
 {
-  return layers.layer()[z] ? layers.member() + (uint64_t) (layers.layer()[z] - 1) * job.words : NULL;
+  return layers.layer()[node] ? layers.member() + (uint64_t) (layers.layer()[node] - 1) * job.words : NULL;
 }
 
-template <int W>
-__device__ static offer<W> offer_in_layer(const chain_job &job, const layers_view &layers, uint32_t z, bool split)
+template <int WORDS>
+__device__ static offer<WORDS> offer_in_layer(const chain_job &job, const layers_view &layers, uint32_t node,
+                                              bool split)
 {
-  return make_offer<W>(job, layers.before() + (uint64_t) layers.layer()[z] * words_of<W>(job),
-                       split ? layer_before(job, layers, z) : NULL);
+  return make_offer<WORDS>(job, layers.before() + (uint64_t) layers.layer()[node] * words_of<WORDS>(job),
+                           split ? layer_before(job, layers, node) : NULL);
 }
 
-template <int W>
+template <int WORDS>
 /* A graph given the layers, to `parents` and, unless that is NULL, `picks`; then also its score. Each node has a block
  * of draw `index`, or a draw of its own, from `index` on. `split`: a node has a parent in the layer before its own. The
  * warp looks for each node's first chunk, then each lane draws for a node; few draws go on beyond that chunk. */
 __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_view &layers, weft_rng rng,
                                             uint64_t index, bool own_draws, bool split, int32_t *picks, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
+  const uint32_t words = words_of<WORDS>(job);
   int64_t score = 0;
   for (uint32_t first = 0; first < job.p; first += 32) {
     const uint32_t z = first + lane, here = job.p - first < 32 ? job.p - first : 32;
@@ -75,8 +76,8 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
     const uint32_t known = __ballot_sync(FULL, without);
     for (uint32_t k = 0; k < here; k++) {
       if (known >> k & 1) continue;
-      const offer<W> o = offer_in_layer<W>(job, layers, first + k, split);
-      const offered_sets sets = first_offered<W>(job, first + k, o, lane);
+      const offer<WORDS> wanted = offer_in_layer<WORDS>(job, layers, first + k, split);
+      const offered_sets sets = first_offered<WORDS>(job, first + k, wanted, lane);
       if (lane == k) own = sets;
     }
     if (lane < here && !without) {
@@ -89,8 +90,8 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
       drawn_set its;
       its.left = __shfl_sync(FULL, drawn.left, who);
       its.pick = __shfl_sync(FULL, drawn.pick, who);
-      its = draw_from<W>(job, node, offer_in_layer<W>(job, layers, node, split), __shfl_sync(FULL, own.chunk, who) + 1,
-                         its, layers.value()[node], lane);
+      its = draw_from<WORDS>(job, node, offer_in_layer<WORDS>(job, layers, node, split),
+                             __shfl_sync(FULL, own.chunk, who) + 1, its, layers.value()[node], lane);
       if ((int) lane == who) drawn = its;
     }
     for (uint32_t w = 0; w < words && without; w++) layers.parents()[(uint64_t) z * words + w] = 0;
@@ -106,11 +107,11 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
 
 /* ---- layers ---- */
 
-template <int W>
+template <int WORDS>
 /* What comes before each layer from `first` on, and the nodes' layers; members and their count are known. */
 __device__ static void number_layers(const chain_job &job, const layers_view &layers, uint32_t first, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job), count = (uint32_t) layers.plan()->count;
+  const uint32_t words = words_of<WORDS>(job), count = (uint32_t) layers.plan()->count;
   for (uint32_t w = lane; w < words; w += 32) {
     uint64_t placed = first ? layers.before()[(uint64_t) first * words + w] : 0;
     for (uint32_t c = first; c < count; c++) {
@@ -119,10 +120,10 @@ __device__ static void number_layers(const chain_job &job, const layers_view &la
     }
     layers.before()[(uint64_t) count * words + w] = placed;
   }
-  for (uint32_t z = lane; z < job.p; z += 32)
+  for (uint32_t node = lane; node < job.p; node += 32)
     for (uint32_t c = first; c < count; c++)
-      if (bit_of(layers.member() + (uint64_t) c * words, (int32_t) z)) {
-        layers.layer()[z] = (int32_t) c;
+      if (bit_of(layers.member() + (uint64_t) c * words, (int32_t) node)) {
+        layers.layer()[node] = (int32_t) c;
         break;
       }
   __syncwarp();
@@ -141,9 +142,9 @@ __device__ static void move_words(uint64_t *to, const uint64_t *from, uint32_t c
   }
 }
 
-template <int W> __device__ static void take_layers(const chain_job &job, const layers_view &layers, uint32_t lane)
+template <int WORDS> __device__ static void take_layers(const chain_job &job, const layers_view &layers, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
+  const uint32_t words = words_of<WORDS>(job);
   const weft_bn_proposal proposal = layers.plan()->q;
   const uint64_t count = layers.plan()->count, behind = proposal.first + proposal.old;
   if (proposal.old != proposal.fresh)
@@ -152,14 +153,14 @@ template <int W> __device__ static void take_layers(const chain_job &job, const 
   move_words(layers.member() + proposal.first * words, layers.fresh(), (uint32_t) proposal.fresh * words, lane);
   if (!lane) layers.plan()->count = count - proposal.old + proposal.fresh;
   __syncwarp();
-  number_layers<W>(job, layers, (uint32_t) proposal.first, lane);
+  number_layers<WORDS>(job, layers, (uint32_t) proposal.first, lane);
 }
 
-template <int W>
+template <int WORDS>
 /* The layers of the drawn graph are proposed. */
 __device__ static void find_layers(const chain_job &job, const layers_view &layers, double ways, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
+  const uint32_t words = words_of<WORDS>(job);
   uint64_t *placed = layers.set(0);
   uint32_t left = job.p, count = 0;
   for (uint32_t w = lane; w < words; w += 32) placed[w] = 0;
@@ -167,9 +168,10 @@ __device__ static void find_layers(const chain_job &job, const layers_view &laye
   for (; left; count++) {
     uint64_t *fresh = layers.fresh() + (uint64_t) count * words;
     for (uint32_t first = 0; first < 64 * words; first += 32) {
-      const uint32_t z = first + lane;
-      bool ready = z < job.p && !bit_of(placed, (int32_t) z);
-      for (uint32_t w = 0; w < words && ready; w++) ready = !(layers.parents()[(uint64_t) z * words + w] & ~placed[w]);
+      const uint32_t node = first + lane;
+      bool ready = node < job.p && !bit_of(placed, (int32_t) node);
+      for (uint32_t w = 0; w < words && ready; w++)
+        ready = !(layers.parents()[(uint64_t) node * words + w] & ~placed[w]);
       const uint32_t some = __ballot_sync(FULL, ready);
       left -= (uint32_t) __popc(some);
       if (!lane) ((uint32_t *) fresh)[first / 32] = some;
@@ -186,22 +188,22 @@ __device__ static void find_layers(const chain_job &job, const layers_view &laye
   __syncwarp();
 }
 
-template <int W>
+template <int WORDS>
 /* All nodes but x and its descendants in the drawn graph without what leads into `orphan`. */
 __device__ __noinline__ static void find_others(const chain_job &job, const layers_view &layers, int32_t x,
                                                 int32_t orphan, uint64_t *out, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job), count = (uint32_t) layers.plan()->count;
+  const uint32_t words = words_of<WORDS>(job), count = (uint32_t) layers.plan()->count;
   for (uint32_t w = lane; w < words; w += 32) out[w] = word_bit(x, w);
   __syncwarp();
   for (uint32_t c = (uint32_t) layers.layer()[x] + 1; c < count; c++) {
     const uint32_t *member = (const uint32_t *) (layers.member() + (uint64_t) c * words);
     for (uint32_t k = 0; k < 2 * words; k++) {
       if (!member[k]) continue;
-      const uint32_t z = 32 * k + lane;
+      const uint32_t node = 32 * k + lane;
       uint64_t met = 0;
-      if (member[k] >> lane & 1 && (int32_t) z != orphan)
-        for (uint32_t w = 0; w < words; w++) met |= layers.parents()[(uint64_t) z * words + w] & out[w];
+      if (member[k] >> lane & 1 && (int32_t) node != orphan)
+        for (uint32_t w = 0; w < words; w++) met |= layers.parents()[(uint64_t) node * words + w] & out[w];
       const uint32_t some = __ballot_sync(FULL, met != 0);
       if (!lane) ((uint32_t *) out)[k] |= some;
       __syncwarp();
@@ -219,34 +221,35 @@ __device__ static void put_set(uint64_t *out, int32_t member, uint32_t words, ui
   __syncwarp();
 }
 
-template <int W>
-__device__ static void draw_parents(const chain_job &job, const layers_view &layers, int32_t z, const uint64_t *before,
-                                    const uint64_t *last, int64_t value, double uniform, uint32_t lane)
+template <int WORDS>
+__device__ static void draw_parents(const chain_job &job, const layers_view &layers, int32_t node,
+                                    const uint64_t *before, const uint64_t *last, int64_t value, double uniform,
+                                    uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
+  const uint32_t words = words_of<WORDS>(job);
   const drawn_set none = { uniform, -1 };
-  const uint64_t set =
-      job.start[z] +
-      draw_from<W>(job, (uint32_t) z, make_offer<W>(job, before, last), job.begin[z], none, value, lane).pick;
-  for (uint32_t w = lane; w < words; w += 32) layers.parents()[(uint64_t) z * words + w] = job.mask[set * words + w];
+  const uint64_t set = job.start[node] + draw_from<WORDS>(job, (uint32_t) node, make_offer<WORDS>(job, before, last),
+                                                          job.begin[node], none, value, lane)
+                                             .pick;
+  for (uint32_t w = lane; w < words; w += 32) layers.parents()[(uint64_t) node * words + w] = job.mask[set * words + w];
   __syncwarp();
 }
 
-template <int W>
+template <int WORDS>
 __device__ static void renew(const chain_job &job, const layers_view &layers, const weft_u32x4 &draw, uint32_t lane)
 {
   const int32_t x = (int32_t) below(draw.v[0], job.p);
   uint64_t *others = layers.set(1);
-  find_others<W>(job, layers, x, x, others, lane);
-  draw_parents<W>(job, layers, x, others, NULL, layer_value<W>(job, (uint32_t) x, others, NULL, lane),
-                  weft_u01(draw.v[2], draw.v[3]), lane);
-  find_layers<W>(job, layers, 0, lane);
+  find_others<WORDS>(job, layers, x, x, others, lane);
+  draw_parents<WORDS>(job, layers, x, others, NULL, layer_value<WORDS>(job, (uint32_t) x, others, NULL, lane),
+                      weft_u01(draw.v[2], draw.v[3]), lane);
+  find_layers<WORDS>(job, layers, 0, lane);
 }
 
-__device__ static uint32_t parents_of(const layers_view &layers, uint32_t z, uint32_t words)
+__device__ static uint32_t parents_of(const layers_view &layers, uint32_t node, uint32_t words)
 {
   uint32_t count = 0;
-  for (uint32_t w = 0; w < words; w++) count += (uint32_t) __popcll(layers.parents()[(uint64_t) z * words + w]);
+  for (uint32_t w = 0; w < words; w++) count += (uint32_t) __popcll(layers.parents()[(uint64_t) node * words + w]);
   return count;
 }
 
@@ -271,42 +274,42 @@ __device__ static int32_t child_of(const chain_job &job, const layers_view &laye
   }
 }
 
-template <int W>
+template <int WORDS>
 /* Reverses an edge of the drawn graph, as propose_reverse() in partitions.c does, and proposes the new graph's
  * layers. False when nothing is proposed. */
 __device__ static bool reverse(const chain_job &job, const layers_view &layers, weft_rng rng, uint64_t step,
                                const weft_u32x4 &draw, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
+  const uint32_t words = words_of<WORDS>(job);
   uint64_t *for_x = layers.set(1), *for_y = layers.set(2), *both = layers.set(3), *only = layers.set(4);
   uint32_t own = 0;
-  for (uint32_t z = lane; z < job.p; z += 32) own += parents_of(layers, z, words);
+  for (uint32_t node = lane; node < job.p; node += 32) own += parents_of(layers, node, words);
   const uint32_t edges = (uint32_t) total(own);
   if (!edges) return false;
   uint32_t n = (uint32_t) below(draw.v[0], edges);
   const int32_t y = child_of(job, layers, n, words, lane), x = nth_member(layers.parents() + (uint64_t) y * words, n);
   if (!bit_of(job.offered + (uint64_t) x * words, y)) return false;
   const uint32_t old = parents_of(layers, (uint32_t) x, words) + parents_of(layers, (uint32_t) y, words);
-  find_others<W>(job, layers, x, y, for_x, lane);
-  find_others<W>(job, layers, y, x, for_y, lane);
+  find_others<WORDS>(job, layers, x, y, for_x, lane);
+  find_others<WORDS>(job, layers, y, x, for_y, lane);
   for (uint32_t w = lane; w < words; w += 32) both[w] = for_x[w] & for_y[w];
   put_set(only, y, words, lane);
-  const int64_t x_there = layer_value<W>(job, (uint32_t) x, for_x, only, lane);
-  const int64_t y_there = layer_value<W>(job, (uint32_t) y, both, NULL, lane);
+  const int64_t x_there = layer_value<WORDS>(job, (uint32_t) x, for_x, only, lane);
+  const int64_t y_there = layer_value<WORDS>(job, (uint32_t) y, both, NULL, lane);
   if (x_there == WEFT_BN_NEVER || y_there == WEFT_BN_NEVER) return false;
   const weft_u32x4 of_x = weft_draw_words(rng, step, WEFT_BN_BLOCK_MEMBERS + job.p),
                    of_y = weft_draw_words(rng, step, WEFT_BN_BLOCK_MEMBERS + job.p + 1);
-  draw_parents<W>(job, layers, x, for_x, only, x_there, weft_u01(of_x.v[0], of_x.v[1]), lane);
-  draw_parents<W>(job, layers, y, both, NULL, y_there, weft_u01(of_y.v[0], of_y.v[1]), lane);
+  draw_parents<WORDS>(job, layers, x, for_x, only, x_there, weft_u01(of_x.v[0], of_x.v[1]), lane);
+  draw_parents<WORDS>(job, layers, y, both, NULL, y_there, weft_u01(of_y.v[0], of_y.v[1]), lane);
   put_set(only, x, words, lane);
-  const int64_t y_back = layer_value<W>(job, (uint32_t) y, for_y, only, lane);
-  const int64_t x_back = layer_value<W>(job, (uint32_t) x, both, NULL, lane);
+  const int64_t y_back = layer_value<WORDS>(job, (uint32_t) y, for_y, only, lane);
+  const int64_t x_back = layer_value<WORDS>(job, (uint32_t) x, both, NULL, lane);
   const uint32_t after =
       edges - old + parents_of(layers, (uint32_t) x, words) + parents_of(layers, (uint32_t) y, words);
-  find_layers<W>(job, layers,
-                 weft_add(weft_log(weft_div((double) edges, (double) after)),
-                          weft_div((double) (x_there - y_back + (y_there - x_back)), job.unit)),
-                 lane);
+  find_layers<WORDS>(job, layers,
+                     weft_add(weft_log(weft_div((double) edges, (double) after)),
+                              weft_div((double) (x_there - y_back + (y_there - x_back)), job.unit)),
+                     lane);
   return true;
 }
 
@@ -327,13 +330,13 @@ __device__ static const uint64_t *last_after(const layers_view &layers, const we
   return proposal.first ? layers.member() + (proposal.first - 1) * words : NULL;
 }
 
-template <int W>
+template <int WORDS>
 /* Values of the nodes that are offered something else, which are in `changed`; false when the partition has no
  * graphs. `score`: what it is worth. */
 __device__ static bool value_layers(const chain_job &job, const layers_view &layers, uint64_t *changed, int64_t &score,
                                     uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
+  const uint32_t words = words_of<WORDS>(job);
   const weft_bn_proposal proposal = layers.plan()->q;
   const uint32_t touched = (uint32_t) (proposal.fresh + (proposal.first + proposal.old < layers.plan()->count));
   for (uint32_t w = lane; w < words; w += 32) {
@@ -350,18 +353,18 @@ __device__ static bool value_layers(const chain_job &job, const layers_view &lay
     const uint32_t *member = (const uint32_t *) layer_after(layers, proposal, c, words);
     for (uint32_t k = 0; k < 2 * words; k++) {
       if (!member[k]) continue;
-      const uint32_t z = 32 * k + lane;
+      const uint32_t node = 32 * k + lane;
       uint64_t differs = 0, met = 0;
       const bool here = member[k] >> lane & 1;
       if (here) {
-        const uint64_t *old = layers.before() + (uint64_t) layers.layer()[z] * words,
-                       *old_last = layer_before(job, layers, z);
+        const uint64_t *old = layers.before() + (uint64_t) layers.layer()[node] * words,
+                       *old_last = layer_before(job, layers, node);
         for (uint32_t w = 0; w < words; w++) {
-          const uint64_t some = job.offered[(uint64_t) z * words + w], now = last ? last[w] : 0;
+          const uint64_t some = job.offered[(uint64_t) node * words + w], now = last ? last[w] : 0;
           differs |= ((old[w] ^ before[w]) | ((old_last ? old_last[w] : 0) ^ now)) & some;
           met |= now & some;
         }
-        layers.pick()[z] = (int32_t) c;
+        layers.pick()[node] = (int32_t) c;
       }
       if (__any_sync(FULL, here && last && !met)) return false;
       const uint32_t some = __ballot_sync(FULL, differs != 0);
@@ -371,23 +374,23 @@ __device__ static bool value_layers(const chain_job &job, const layers_view &lay
   __syncwarp();
   for (uint32_t w = 0; w < words; w++)
     for (uint64_t word = changed[w]; word; word &= word - 1) {
-      const uint32_t z = 64 * w + (uint32_t) lowest_of(word), c = (uint32_t) layers.pick()[z];
-      const int64_t value =
-          layer_value<W>(job, z, layers.ahead() + (uint64_t) c * words, last_after(layers, proposal, c, words), lane);
+      const uint32_t node = 64 * w + (uint32_t) lowest_of(word), c = (uint32_t) layers.pick()[node];
+      const int64_t value = layer_value<WORDS>(job, node, layers.ahead() + (uint64_t) c * words,
+                                               last_after(layers, proposal, c, words), lane);
       if (value == WEFT_BN_NEVER) return false;
-      score += value - layers.value()[z];
-      if (!lane) layers.fresh_value()[z] = value;
+      score += value - layers.value()[node];
+      if (!lane) layers.fresh_value()[node] = value;
     }
   __syncwarp();
   return true;
 }
 
-template <int W>
+template <int WORDS>
 /* One Metropolis step of a chain over layers by a warp; `now` is its score, before and after. */
 __device__ static void step_layers(const chain_job &job, const layers_view &layers, weft_rng rng, uint64_t step,
                                    uint32_t temperature, int64_t &now, uint32_t *accepted, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
+  const uint32_t words = words_of<WORDS>(job);
   const weft_u32x4 draw = weft_draw_words(rng, step, WEFT_BN_BLOCK_MOVE),
                    places = weft_draw_words(rng, step, WEFT_BN_BLOCK_PLACES);
   const uint32_t kind = draw.v[0] >> 28;
@@ -407,36 +410,36 @@ __device__ static void step_layers(const chain_job &job, const layers_view &laye
     }
     __syncwarp();
   } else {
-    draw_layers_graph<W>(job, layers, rng, step, false, true, NULL, lane);
+    draw_layers_graph<WORDS>(job, layers, rng, step, false, true, NULL, lane);
     if (move == WEFT_BN_RENEW)
-      renew<W>(job, layers, places, lane);
-    else if (!reverse<W>(job, layers, rng, step, places, lane))
+      renew<WORDS>(job, layers, places, lane);
+    else if (!reverse<WORDS>(job, layers, rng, step, places, lane))
       return;
   }
   if (!layers.plan()->possible) return;
-  if (!value_layers<W>(job, layers, changed, score, lane)) return;
+  if (!value_layers<WORDS>(job, layers, changed, score, lane)) return;
   const double gain = weft_mul(move < WEFT_BN_REVERSE ? job.scale[temperature] : job.scale_of_graphs[temperature],
                                (double) (score - now));
   if (!weft_bn_accept(1, weft_add(gain, layers.plan()->q.ways), draw)) return;
-  for (uint32_t z = lane; z < job.p; z += 32)
-    if (bit_of(changed, (int32_t) z)) layers.value()[z] = layers.fresh_value()[z];
-  take_layers<W>(job, layers, lane);
+  for (uint32_t node = lane; node < job.p; node += 32)
+    if (bit_of(changed, (int32_t) node)) layers.value()[node] = layers.fresh_value()[node];
+  take_layers<WORDS>(job, layers, lane);
   if (!lane) accepted[move]++;
   now = score;
 }
 
 /* ---- kernels ---- */
 
-template <int W>
+template <int WORDS>
 /* The best graph of the layers, to `picks`; its score. */
 __device__ static int64_t best_layers_graph(const chain_job &job, const layers_view &layers, int32_t *picks,
                                             uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
+  const uint32_t words = words_of<WORDS>(job);
   int64_t score = 0;
-  for (uint32_t z = 0; z < job.p; z++) {
-    const uint64_t *before = layers.before() + (uint64_t) layers.layer()[z] * words;
-    const uint64_t first = job.start[z], last = job.start[z + 1];
+  for (uint32_t node = 0; node < job.p; node++) {
+    const uint64_t *before = layers.before() + (uint64_t) layers.layer()[node] * words;
+    const uint64_t first = job.start[node], last = job.start[node + 1];
     uint64_t found = last - 1;
     for (uint64_t k = first; k < last; k += 32) {
       uint64_t missing = k + lane < last ? 0 : 1;
@@ -447,23 +450,23 @@ __device__ static int64_t best_layers_graph(const chain_job &job, const layers_v
         break;
       }
     }
-    if (!lane) picks[z] = (int32_t) (found - first);
+    if (!lane) picks[node] = (int32_t) (found - first);
     score += job.score[found];
   }
   __syncwarp();
   return score;
 }
 
-template <int W>
+template <int WORDS>
 /* Values of all nodes; `split` as above. Their sum, or WEFT_BN_NEVER. */
 __device__ static int64_t value_all(const chain_job &job, const layers_view &layers, bool split, uint32_t lane)
 {
   int64_t sum = 0;
-  for (uint32_t z = 0; z < job.p; z++) {
-    const int64_t value = layer_value<W>(job, z, layers.before() + (uint64_t) layers.layer()[z] * job.words,
-                                         split ? layer_before(job, layers, z) : NULL, lane);
+  for (uint32_t node = 0; node < job.p; node++) {
+    const int64_t value = layer_value<WORDS>(job, node, layers.before() + (uint64_t) layers.layer()[node] * job.words,
+                                             split ? layer_before(job, layers, node) : NULL, lane);
     if (value == WEFT_BN_NEVER) return value;
-    if (!lane) layers.value()[z] = value;
+    if (!lane) layers.value()[node] = value;
     sum += value;
   }
   __syncwarp();
@@ -471,10 +474,10 @@ __device__ static int64_t value_all(const chain_job &job, const layers_view &lay
 }
 
 /* Layers as they are given, or drawn given the order: their scores. */
-template <int W> __global__ static void start_layers(const __grid_constant__ chain_job job)
+template <int WORDS> __global__ static void start_layers(const __grid_constant__ chain_job job)
 {
-  const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, words = words_of<W>(job);
-  const uint64_t number = (uint64_t) blockIdx.x * job.temperatures + t;
+  const uint32_t lane = threadIdx.x % 32, temperature = threadIdx.x / 32, words = words_of<WORDS>(job);
+  const uint64_t number = (uint64_t) blockIdx.x * job.temperatures + temperature;
   const layers_view layers = { job, job.state + number * job.at.step };
   const bool given = layers.layer()[0] >= 0;
   for (uint32_t k = lane; k < job.p * words; k += 32) layers.member()[k] = 0;
@@ -489,24 +492,25 @@ template <int W> __global__ static void start_layers(const __grid_constant__ cha
     layers.plan()->count = count;
   }
   __syncwarp();
-  number_layers<W>(job, layers, 0, lane);
+  number_layers<WORDS>(job, layers, 0, lane);
   if (!given) {
     const weft_rng rng = { job.key, WEFT_BN_STARTS + (job.ladder0 * job.temperatures + (uint32_t) number) };
-    value_all<W>(job, layers, false, lane);
-    draw_layers_graph<W>(job, layers, rng, job.p, true, false, layers.pick(), lane); /* the order took p draws */
-    find_layers<W>(job, layers, 0, lane);
-    take_layers<W>(job, layers, lane);
+    value_all<WORDS>(job, layers, false, lane);
+    draw_layers_graph<WORDS>(job, layers, rng, job.p, true, false, layers.pick(), lane); /* the order took p draws */
+    find_layers<WORDS>(job, layers, 0, lane);
+    take_layers<WORDS>(job, layers, lane);
   }
-  const int64_t score = value_all<W>(job, layers, true, lane),
-                best = best_layers_graph<W>(job, layers, layers.pick(), lane);
-  keep_graph(job, number, best, hash_of(layers.pick(), job.p, lane), weft_bn_stamp(0, t), layers.pick(), lane);
+  const int64_t score = value_all<WORDS>(job, layers, true, lane),
+                best = best_layers_graph<WORDS>(job, layers, layers.pick(), lane);
+  keep_graph(job, number, best, hash_of(layers.pick(), job.p, lane), weft_bn_stamp(0, temperature), layers.pick(),
+             lane);
   if (!lane) {
     job.now[number] = score;
-    job.slot[number] = t;
+    job.slot[number] = temperature;
   }
 }
 
-template <int W>
+template <int WORDS>
 /* A block per ladder, a warp per temperature. Iterations from .. from + count - 1 of this run (from 0). */
 __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, 2)
     run_layers(const __grid_constant__ chain_job job, uint64_t from, uint64_t count)
@@ -514,52 +518,55 @@ __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, 2)
   extern __shared__ uint64_t shared[];
   __shared__ uint32_t slot[MAX_TEMPERATURES], accepted[MAX_TEMPERATURES][WEFT_BN_MAX_MOVES];
   __shared__ int64_t score_at[MAX_TEMPERATURES];
-  const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, c = blockIdx.x, ladder = job.ladder0 + c;
-  const uint64_t first_replica = (uint64_t) c * job.temperatures, list = first_replica + t;
-  const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + t) };
+  const uint32_t lane = threadIdx.x % 32, temperature = threadIdx.x / 32, c = blockIdx.x, ladder = job.ladder0 + c;
+  const uint64_t first_replica = (uint64_t) c * job.temperatures, list = first_replica + temperature;
+  const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + temperature) };
   unsigned char *own = job.in_shared ? (unsigned char *) shared : job.state + first_replica * job.at.step;
-  if (job.in_shared) copy_state(own + (uint64_t) t * job.at.step, job.state + list * job.at.step, job.at.step, lane);
-  if (lane < WEFT_BN_MAX_MOVES) accepted[t][lane] = 0;
-  if (!lane) slot[t] = job.slot[list];
+  if (job.in_shared)
+    copy_state(own + (uint64_t) temperature * job.at.step, job.state + list * job.at.step, job.at.step, lane);
+  if (lane < WEFT_BN_MAX_MOVES) accepted[temperature][lane] = 0;
+  if (!lane) slot[temperature] = job.slot[list];
   __syncthreads();
-  layers_view layers = { job, own + (uint64_t) slot[t] * job.at.step };
-  int64_t score = job.now[first_replica + slot[t]];
+  layers_view layers = { job, own + (uint64_t) slot[temperature] * job.at.step };
+  int64_t score = job.now[first_replica + slot[temperature]];
   for (uint64_t it = from; it < from + count; it++) {
     const uint64_t absolute = job.first + it;
-    if (job.p > 1) step_layers<W>(job, layers, rng, absolute, t, score, accepted[t], lane);
+    if (job.p > 1) step_layers<WORDS>(job, layers, rng, absolute, temperature, score, accepted[temperature], lane);
     __syncwarp();
-    if (t == 0 && (it + 1) % job.thin == 0)
+    if (temperature == 0 && (it + 1) % job.thin == 0)
       save(
           job, c, score, it + 1, layers.pick(),
-          [&](int32_t *picks) { return best_layers_graph<W>(job, layers, picks, lane); },
+          [&](int32_t *picks) { return best_layers_graph<WORDS>(job, layers, picks, lane); },
           [&](weft_rng graphs, uint64_t first, int32_t *picks) {
-            return draw_layers_graph<W>(job, layers, graphs, first, true, true, picks, lane);
+            return draw_layers_graph<WORDS>(job, layers, graphs, first, true, true, picks, lane);
           },
           lane);
     if (job.temperatures == 1 || (absolute + 1) % job.swap_every) continue;
-    if (!lane) score_at[t] = score;
+    if (!lane) score_at[temperature] = score;
     __syncthreads();
-    if (!lane) swap_with_next(job, slot + t, score_at + t, t, c, (absolute + 1) / job.swap_every);
+    if (!lane)
+      swap_with_next(job, slot + temperature, score_at + temperature, temperature, c, (absolute + 1) / job.swap_every);
     __syncthreads();
-    score = score_at[t];
-    layers.state = own + (uint64_t) slot[t] * job.at.step;
+    score = score_at[temperature];
+    layers.state = own + (uint64_t) slot[temperature] * job.at.step;
   }
-  for (uint32_t z = lane; z < job.p; z += 32) { /* the order: by layers, then by nodes */
-    const uint32_t words = words_of<W>(job);
-    const uint64_t at = (uint64_t) layers.layer()[z] * words;
+  for (uint32_t node = lane; node < job.p; node += 32) { /* the order: by layers, then by nodes */
+    const uint32_t words = words_of<WORDS>(job);
+    const uint64_t at = (uint64_t) layers.layer()[node] * words;
     uint32_t place = 0;
     for (uint32_t w = 0; w < words; w++) {
-      const uint64_t earlier = w < z / 64 ? ~(uint64_t) 0 : w == z / 64 ? word_bit((int32_t) z, w) - 1 : 0;
+      const uint64_t earlier = w < node / 64 ? ~(uint64_t) 0 : w == node / 64 ? word_bit((int32_t) node, w) - 1 : 0;
       place += (uint32_t) (__popcll(layers.before()[at + w]) + __popcll(layers.member()[at + w] & earlier));
     }
-    layers.order()[place] = (int32_t) z;
+    layers.order()[place] = (int32_t) node;
   }
   __syncthreads();
   if (!lane) {
-    job.now[first_replica + slot[t]] = score;
-    job.slot[list] = slot[t];
-    for (uint32_t k = 0; k < job.moves; k++) job.accepted[(job.moves + 1) * list + k] += accepted[t][k];
+    job.now[first_replica + slot[temperature]] = score;
+    job.slot[list] = slot[temperature];
+    for (uint32_t k = 0; k < job.moves; k++) job.accepted[(job.moves + 1) * list + k] += accepted[temperature][k];
     job.accepted[(job.moves + 1) * list + job.moves] += count;
   }
-  if (job.in_shared) copy_state(job.state + list * job.at.step, own + (uint64_t) t * job.at.step, job.at.step, lane);
+  if (job.in_shared)
+    copy_state(job.state + list * job.at.step, own + (uint64_t) temperature * job.at.step, job.at.step, lane);
 }

@@ -110,14 +110,17 @@ __device__ static int64_t total(int64_t x)
   return x;
 }
 
-/* W: words per mask, or 0 for any number. */
-template <int W> __device__ __forceinline__ uint32_t words_of(const chain_job &job) { return W ? W : job.words; }
+/* WORDS: words per mask, or 0 for any number. */
+template <int WORDS> __device__ __forceinline__ uint32_t words_of(const chain_job &job)
+{
+  return WORDS ? WORDS : job.words;
+}
 
-template <int W>
+template <int WORDS>
 /* The nodes whose predecessors change, but for x and, in a swap, y. */
 __device__ static void between(const chain_job &job, const replica &chain, const weft_bn_move &move, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
+  const uint32_t words = words_of<WORDS>(job);
   const uint64_t *bx = chain.before + (uint64_t) move.x * words, *by = chain.before + (uint64_t) move.y * words;
   const bool left = move.kind == WEFT_BN_SHIFT && move.from > move.to;
   for (uint32_t w = lane; w < words; w += 32) {
@@ -131,18 +134,18 @@ __device__ static void between(const chain_job &job, const replica &chain, const
 
 enum { NOT_MOVED, BETWEEN, IS_X, IS_Y };
 
-__device__ static int role(const replica &chain, const weft_bn_move &move, int32_t z)
+__device__ static int role(const replica &chain, const weft_bn_move &move, int32_t node)
 {
-  if (z == move.x) return IS_X;
-  if (z == move.y && move.kind != WEFT_BN_SHIFT) return IS_Y;
-  return bit_of(chain.mid, z) ? BETWEEN : NOT_MOVED;
+  if (node == move.x) return IS_X;
+  if (node == move.y && move.kind != WEFT_BN_SHIFT) return IS_Y;
+  return bit_of(chain.mid, node) ? BETWEEN : NOT_MOVED;
 }
 
 /* Word w of z's predecessors after the move. */
-__device__ static uint64_t after(const replica &chain, const weft_bn_move &move, int what, int32_t z, uint32_t w,
+__device__ static uint64_t after(const replica &chain, const weft_bn_move &move, int what, int32_t node, uint32_t w,
                                  uint32_t words)
 {
-  const uint64_t old = chain.before[(uint64_t) z * words + w];
+  const uint64_t old = chain.before[(uint64_t) node * words + w];
   if (what == BETWEEN) return (old & ~word_bit(move.lost, w)) | word_bit(move.gained, w);
   if (what == IS_Y) return old & ~chain.mid[w] & ~word_bit(move.x, w);
   if (move.kind == WEFT_BN_SHIFT && move.from > move.to) return old & ~chain.mid[w];
@@ -171,15 +174,16 @@ __device__ static void move_order(const replica &chain, const weft_bn_move &move
   __syncwarp();
 }
 
-template <int W>
+template <int WORDS>
 /* Makes the move: predecessors and the order. */
 __device__ static void make_move(const chain_job &job, const replica &chain, const weft_bn_move &move, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
-  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
-    const int what = role(chain, move, z);
+  const uint32_t words = words_of<WORDS>(job);
+  for (int32_t node = (int32_t) lane; node < (int32_t) job.p; node += 32) {
+    const int what = role(chain, move, node);
     if (what == NOT_MOVED) continue;
-    for (uint32_t w = 0; w < words; w++) chain.before[(uint64_t) z * words + w] = after(chain, move, what, z, w, words);
+    for (uint32_t w = 0; w < words; w++)
+      chain.before[(uint64_t) node * words + w] = after(chain, move, what, node, w, words);
   }
   move_order(chain, move, lane);
 }
@@ -206,7 +210,8 @@ __device__ static void keep_graph(const chain_job &job, uint64_t list, int64_t s
 #pragma unroll 1
   for (uint32_t k = last; k > place; k--) {
 #pragma unroll 1
-    for (uint32_t z = lane; z < job.p; z += 32) sets[(uint64_t) k * job.p + z] = sets[(uint64_t) (k - 1) * job.p + z];
+    for (uint32_t node = lane; node < job.p; node += 32)
+      sets[(uint64_t) k * job.p + node] = sets[(uint64_t) (k - 1) * job.p + node];
     __syncwarp();
     if (!lane) {
       scores[k] = scores[k - 1];
@@ -216,7 +221,7 @@ __device__ static void keep_graph(const chain_job &job, uint64_t list, int64_t s
     __syncwarp();
   }
 #pragma unroll 1
-  for (uint32_t z = lane; z < job.p; z += 32) sets[(uint64_t) place * job.p + z] = picks[z];
+  for (uint32_t node = lane; node < job.p; node += 32) sets[(uint64_t) place * job.p + node] = picks[node];
   if (!lane) {
     scores[place] = score;
     hashes[place] = hash;
@@ -230,7 +235,7 @@ __device__ static uint64_t hash_of(const int32_t *picks, uint32_t p, uint32_t la
 {
   uint64_t hash = 0;
 #pragma unroll 1
-  for (uint32_t z = lane; z < p; z += 32) hash += weft_bn_pick_hash(z, picks[z]);
+  for (uint32_t node = lane; node < p; node += 32) hash += weft_bn_pick_hash(node, picks[node]);
   return (uint64_t) total((int64_t) hash);
 }
 
@@ -238,15 +243,16 @@ __device__ static uint64_t hash_of(const int32_t *picks, uint32_t p, uint32_t la
 __device__ static int64_t best_graph(const chain_job &job, const replica &chain, int32_t *picks, uint32_t lane)
 {
   int64_t sum = 0;
-  for (uint32_t z = lane; z < job.p; z += 32) {
-    const uint64_t *before = chain.before + (uint64_t) z * job.words, first = job.start[z], last = job.start[z + 1];
+  for (uint32_t node = lane; node < job.p; node += 32) {
+    const uint64_t *before = chain.before + (uint64_t) node * job.words, first = job.start[node],
+                   last = job.start[node + 1];
     uint64_t k = first;
     for (; k + 1 < last; k++) {
       bool fits = true;
       for (uint32_t w = 0; w < job.words && fits; w++) fits = !(job.mask[k * job.words + w] & ~before[w]);
       if (fits) break;
     }
-    picks[z] = (int32_t) (k - first);
+    picks[node] = (int32_t) (k - first);
     sum += job.score[k];
   }
   sum = total(sum);
@@ -334,52 +340,52 @@ __device__ static void try_graph(const chain_job &job, const replica &chain, int
 
 /* What a lane holds of its nodes lane + 32 k, best sets by their places in the lists of all nodes; and of the order's
  * places. Masks come in parts of 32 bits, so that part h is about the nodes h of all lanes. */
-template <int W> struct nodes {
-  uint32_t before[2 * W][2 * W], set[2 * W][2 * W];
-  uint32_t best[2 * W], first[2 * W], last[2 * W], order[2 * W];
+template <int WORDS> struct nodes {
+  uint32_t before[2 * WORDS][2 * WORDS], set[2 * WORDS][2 * WORDS];
+  uint32_t best[2 * WORDS], first[2 * WORDS], last[2 * WORDS], order[2 * WORDS];
 };
 
 __device__ static uint32_t bit_in(int32_t v, int part) { return v >> 5 == part ? 1u << (v & 31) : 0; }
 
-template <int W> __device__ static void get_parts(const uint64_t *words, uint32_t *parts)
+template <int WORDS> __device__ static void get_parts(const uint64_t *words, uint32_t *parts)
 {
 #pragma unroll
-  for (int w = 0; w < W; w++) {
+  for (int w = 0; w < WORDS; w++) {
     parts[2 * w] = (uint32_t) words[w];
     parts[2 * w + 1] = (uint32_t) (words[w] >> 32);
   }
 }
 
-template <int W>
-__device__ static __forceinline__ void load_nodes(const chain_job &job, const replica &chain, nodes<W> &own,
+template <int WORDS>
+__device__ static __forceinline__ void load_nodes(const chain_job &job, const replica &chain, nodes<WORDS> &own,
                                                   uint32_t lane)
 {
 #pragma unroll
-  for (int k = 0; k < 2 * W; k++) {
-    const uint32_t z = lane + 32 * k;
-    if (z >= job.p) continue;
-    own.first[k] = (uint32_t) job.start[z];
-    own.last[k] = (uint32_t) job.start[z + 1];
-    own.best[k] = own.first[k] + chain.pick[z];
-    own.order[k] = chain.order[z];
-    get_parts<W>(chain.before + z * W, own.before[k]);
-    get_parts<W>(job.mask + (uint64_t) own.best[k] * W, own.set[k]);
+  for (int k = 0; k < 2 * WORDS; k++) {
+    const uint32_t node = lane + 32 * k;
+    if (node >= job.p) continue;
+    own.first[k] = (uint32_t) job.start[node];
+    own.last[k] = (uint32_t) job.start[node + 1];
+    own.best[k] = own.first[k] + chain.pick[node];
+    own.order[k] = chain.order[node];
+    get_parts<WORDS>(chain.before + node * WORDS, own.before[k]);
+    get_parts<WORDS>(job.mask + (uint64_t) own.best[k] * WORDS, own.set[k]);
   }
 }
 
-template <int W>
-__device__ static __forceinline__ void store_nodes(const chain_job &job, const replica &chain, const nodes<W> &own,
+template <int WORDS>
+__device__ static __forceinline__ void store_nodes(const chain_job &job, const replica &chain, const nodes<WORDS> &own,
                                                    uint32_t lane)
 {
 #pragma unroll
-  for (int k = 0; k < 2 * W; k++) {
-    const uint32_t z = lane + 32 * k;
-    if (z >= job.p) continue;
+  for (int k = 0; k < 2 * WORDS; k++) {
+    const uint32_t node = lane + 32 * k;
+    if (node >= job.p) continue;
 #pragma unroll
-    for (int w = 0; w < W; w++)
-      chain.before[z * W + w] = (uint64_t) own.before[k][2 * w + 1] << 32 | own.before[k][2 * w];
-    chain.pick[z] = (int32_t) (own.best[k] - own.first[k]);
-    chain.order[z] = (int32_t) own.order[k];
+    for (int w = 0; w < WORDS; w++)
+      chain.before[node * WORDS + w] = (uint64_t) own.before[k][2 * w + 1] << 32 | own.before[k][2 * w];
+    chain.pick[node] = (int32_t) (own.best[k] - own.first[k]);
+    chain.order[node] = (int32_t) own.order[k];
   }
   __syncwarp();
 }
@@ -395,11 +401,11 @@ template <int K> __device__ static uint32_t number_of(const uint32_t (&held)[K],
 }
 
 /* Part h of node v's predecessors. */
-template <int W> __device__ static uint32_t before_of(const nodes<W> &own, int32_t v, int h)
+template <int WORDS> __device__ static uint32_t before_of(const nodes<WORDS> &own, int32_t v, int h)
 {
   uint32_t part = 0;
 #pragma unroll
-  for (int k = 0; k < 2 * W; k++) part |= own.before[k][h] & -(uint32_t) (k == v >> 5);
+  for (int k = 0; k < 2 * WORDS; k++) part |= own.before[k][h] & -(uint32_t) (k == v >> 5);
   return __shfl_sync(FULL, part, v & 31);
 }
 
@@ -411,15 +417,15 @@ template <int P> __device__ static bool within(const uint32_t (&set)[P], const u
   return !missing;
 }
 
-template <int W>
+template <int WORDS>
 /* The first of sets first .. last - 1 whose members are all in `before`, or `last` when there is none; the warp looks
  * at 32 at a time, at the last one more than once. */
 __device__ static uint32_t first_within(const chain_job &job, uint32_t first, uint32_t last,
-                                        const uint32_t (&before)[2 * W], uint32_t lane)
+                                        const uint32_t (&before)[2 * WORDS], uint32_t lane)
 {
   for (uint32_t at = first; at < last; at += 32) {
-    uint32_t set[2 * W];
-    get_parts<W>(job.mask + (uint64_t) min(at + lane, last - 1) * W, set);
+    uint32_t set[2 * WORDS];
+    get_parts<WORDS>(job.mask + (uint64_t) min(at + lane, last - 1) * WORDS, set);
     const uint32_t there = __ballot_sync(FULL, within(set, before));
     if (there) return at + __ffs((int) there) - 1;
   }
@@ -427,41 +433,41 @@ __device__ static uint32_t first_within(const chain_job &job, uint32_t first, ui
 }
 
 /* What the lanes hold of the order after the move. */
-template <int W>
-__device__ static __forceinline__ void move_places(nodes<W> &own, const weft_bn_move &move, uint32_t lane)
+template <int WORDS>
+__device__ static __forceinline__ void move_places(nodes<WORDS> &own, const weft_bn_move &move, uint32_t lane)
 {
   if (move.kind == WEFT_BN_SHIFT) {
     const int step = move.from < move.to ? 1 : -1, from_lane = (int) lane + step;
     const int low = step > 0 ? move.from : move.to + 1,
               high = step > 0 ? move.to - 1 : move.from; /* these get what is one further */
-    uint32_t further[2 * W];
+    uint32_t further[2 * WORDS];
 #pragma unroll
-    for (int k = 0; k < 2 * W; k++) further[k] = __shfl_sync(FULL, own.order[k], from_lane & 31);
+    for (int k = 0; k < 2 * WORDS; k++) further[k] = __shfl_sync(FULL, own.order[k], from_lane & 31);
 #pragma unroll
-    for (int k = 0; k < 2 * W; k++) {
+    for (int k = 0; k < 2 * WORDS; k++) {
       const int place = (int) lane + 32 * k;
       if (place >= low && place <= high)
-        own.order[k] = from_lane > 31  ? further[k + 1 < 2 * W ? k + 1 : k]
+        own.order[k] = from_lane > 31  ? further[k + 1 < 2 * WORDS ? k + 1 : k]
                        : from_lane < 0 ? further[k ? k - 1 : k]
                                        : further[k];
     }
   }
 #pragma unroll
-  for (int k = 0; k < 2 * W; k++) {
+  for (int k = 0; k < 2 * WORDS; k++) {
     const int place = (int) lane + 32 * k;
     if (move.kind != WEFT_BN_SHIFT && place == move.from) own.order[k] = move.y;
     if (place == move.to) own.order[k] = move.x;
   }
 }
 
-template <int W>
+template <int WORDS>
 /* All lanes take the same course. A node looks for another set when it loses a member of its best one (a loser), or
  * when it gains what is in a set of its list and its best set is not the first. */
-__device__ static __forceinline__ void step_max(const chain_job &job, const replica &chain, nodes<W> &own,
+__device__ static __forceinline__ void step_max(const chain_job &job, const replica &chain, nodes<WORDS> &own,
                                                 weft_bn_move move, double log_u, double scale, uint64_t iteration,
                                                 uint32_t t, walker &walk, uint32_t lane)
 {
-  constexpr int P = 2 * W;
+  constexpr int P = 2 * WORDS;
   weft_bn_name_nodes(&move, (int32_t) number_of(own.order, move.from), (int32_t) number_of(own.order, move.to));
   const bool shift = move.kind == WEFT_BN_SHIFT, left = shift && move.from > move.to;
   const int32_t y = shift ? -1 : move.y; /* in a shift y is one of those between */
@@ -470,26 +476,27 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
   int64_t difference = 0;
   bool changed = false;
 #pragma unroll
-  for (int h = 0; h < P; h++) {
-    const uint32_t bx = before_of<W>(own, move.x, h), by = before_of<W>(own, move.y, h);
-    lost[h] = bit_in(move.lost, h);
-    gained[h] = bit_in(move.gained, h);
-    mid[h] = left ? bx & ~by : (by & ~bx & ~lost[h]) | (shift ? bit_in(move.y, h) : 0);
-    lost_by_x[h] = left ? mid[h] : 0;
-    gained_by_x[h] = left ? 0 : mid[h] | gained[h];
-    lost_by_y[h] = mid[h] | lost[h];
+  for (int half = 0; half < P; half++) {
+    const uint32_t bx = before_of<WORDS>(own, move.x, half), by = before_of<WORDS>(own, move.y, half);
+    lost[half] = bit_in(move.lost, half);
+    gained[half] = bit_in(move.gained, half);
+    mid[half] = left ? bx & ~by : (by & ~bx & ~lost[half]) | (shift ? bit_in(move.y, half) : 0);
+    lost_by_x[half] = left ? mid[half] : 0;
+    gained_by_x[half] = left ? 0 : mid[half] | gained[half];
+    lost_by_y[half] = mid[half] | lost[half];
   }
 #pragma unroll
   for (int k = 0; k < P; k++) { /* without branches, which would be executed one after the other */
-    const int32_t z = (int32_t) lane + 32 * k;
-    const uint32_t between = -(mid[k] >> lane & 1), is_x = -(uint32_t) (z == move.x), is_y = -(uint32_t) (z == y);
+    const int32_t node = (int32_t) lane + 32 * k;
+    const uint32_t between = -(mid[k] >> lane & 1), is_x = -(uint32_t) (node == move.x), is_y = -(uint32_t) (node == y);
     best[k] = own.best[k];
 #pragma unroll
-    for (int h = 0; h < P; h++)
-      fresh[k][h] = (own.before[k][h] & ~((between & lost[h]) | (is_x & lost_by_x[h]) | (is_y & lost_by_y[h]))) |
-                    (between & gained[h]) | (is_x & gained_by_x[h]);
+    for (int half = 0; half < P; half++)
+      fresh[k][half] =
+          (own.before[k][half] & ~((between & lost[half]) | (is_x & lost_by_x[half]) | (is_y & lost_by_y[half]))) |
+          (between & gained[half]) | (is_x & gained_by_x[half]);
   }
-  if (move.gained >= 0) get_parts<W>(job.users + (uint64_t) move.gained * W, users);
+  if (move.gained >= 0) get_parts<WORDS>(job.users + (uint64_t) move.gained * WORDS, users);
 #pragma unroll
   for (int k = 0; k < P; k++) {
     const uint32_t better = __ballot_sync(FULL, own.best[k] != own.first[k]);
@@ -499,15 +506,15 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
 #pragma unroll
   for (int k = 0; k < P; k++) {
     for (uint32_t rest = looks[k]; rest; rest &= rest - 1) {
-      const int who = __ffs((int) rest) - 1, z = who + 32 * k;
-      const bool loses = losers[k] >> who & 1, gains = z == move.x ? !left : z != y && move.gained >= 0;
+      const int who = __ffs((int) rest) - 1, node = who + 32 * k;
+      const bool loses = losers[k] >> who & 1, gains = node == move.x ? !left : node != y && move.gained >= 0;
       const uint32_t now = __shfl_sync(FULL, own.best[k], who),
                      last = __shfl_sync(FULL, loses ? own.last[k] : own.best[k], who);
       uint32_t before[P];
 #pragma unroll
-      for (int h = 0; h < P; h++) before[h] = __shfl_sync(FULL, fresh[k][h], who);
-      const uint32_t found =
-          first_within<W>(job, loses && !gains ? now + 1 : __shfl_sync(FULL, own.first[k], who), last, before, lane);
+      for (int half = 0; half < P; half++) before[half] = __shfl_sync(FULL, fresh[k][half], who);
+      const uint32_t found = first_within<WORDS>(job, loses && !gains ? now + 1 : __shfl_sync(FULL, own.first[k], who),
+                                                 last, before, lane);
       if (found == last) {
         if (loses) return; /* no set is left for it */
         continue;
@@ -529,12 +536,12 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
 #pragma unroll
   for (int k = 0; k < P; k++) {
 #pragma unroll
-    for (int h = 0; h < P; h++) own.before[k][h] = fresh[k][h];
+    for (int half = 0; half < P; half++) own.before[k][half] = fresh[k][half];
     if (!changed || best[k] == own.best[k]) continue;
     own.best[k] = best[k];
-    get_parts<W>(job.mask + (uint64_t) best[k] * W, own.set[k]);
+    get_parts<WORDS>(job.mask + (uint64_t) best[k] * WORDS, own.set[k]);
   }
-  move_places<W>(own, move, lane);
+  move_places<WORDS>(own, move, lane);
 }
 
 /* ---- max, more nodes ---- */
@@ -565,10 +572,10 @@ __device__ static int64_t start_wide(const chain_job &job, const replica &chain,
   int64_t score = 0;
   for (uint32_t k = lane; k < job.p; k += 32) chain.place[chain.order[k]] = (int32_t) k;
   __syncwarp();
-  for (uint32_t z = lane; z < job.p; z += 32) {
-    uint64_t k = job.start[z];
-    while (k + 1 < (uint64_t) job.start[z + 1] && !comes_after(job, chain, none, k, chain.place[z])) k++;
-    chain.pick[z] = (int32_t) (k - job.start[z]);
+  for (uint32_t node = lane; node < job.p; node += 32) {
+    uint64_t k = job.start[node];
+    while (k + 1 < (uint64_t) job.start[node + 1] && !comes_after(job, chain, none, k, chain.place[node])) k++;
+    chain.pick[node] = (int32_t) (k - job.start[node]);
     score += job.score[k];
   }
   score = total(score);
@@ -587,16 +594,16 @@ __device__ static void step_wide(const chain_job &job, const replica &chain, wef
   int64_t difference = 0;
   bool impossible = false, changed = false;
   for (int32_t at = low + (int32_t) lane; at <= high; at += 32) {
-    const int32_t z = chain.order[at], there = moved(move, at), now = chain.pick[z],
-                  count = (int32_t) (job.start[z + 1] - job.start[z]);
-    const uint64_t first = job.start[z];
+    const int32_t node = chain.order[at], there = moved(move, at), now = chain.pick[node],
+                  count = (int32_t) (job.start[node + 1] - job.start[node]);
+    const uint64_t first = job.start[node];
     const bool is_x = at == move.from, is_y = at == move.to && move.kind != WEFT_BN_SHIFT;
     const bool gained = is_x ? right : !is_y && move.gained >= 0, lost = is_x ? !right : is_y || move.lost >= 0;
     int32_t pick = now, from = 0, until = 0;
     if (lost && !comes_after(job, chain, move, first + now, there)) {
       from = gained ? 0 : now + 1;
       pick = until = count;
-    } else if (gained && now && (is_x || bit_of(job.users + (uint64_t) move.gained * job.words, z))) {
+    } else if (gained && now && (is_x || bit_of(job.users + (uint64_t) move.gained * job.words, node))) {
       until = now;
     }
     for (int32_t k = from; k < until; k++)
@@ -604,7 +611,7 @@ __device__ static void step_wide(const chain_job &job, const replica &chain, wef
         pick = k;
         break;
       }
-    chain.fresh_pick[z] = pick;
+    chain.fresh_pick[node] = pick;
     if (pick == now) continue;
     if (pick == count) {
       impossible = true;
@@ -620,8 +627,8 @@ __device__ static void step_wide(const chain_job &job, const replica &chain, wef
   if (__any_sync(FULL, changed)) {
     difference = total(difference);
     if (walk.score + difference >= walk.bar) {
-      for (uint32_t z = lane; z < job.p; z += 32)
-        if (chain.place[z] < low || chain.place[z] > high) chain.fresh_pick[z] = chain.pick[z];
+      for (uint32_t node = lane; node < job.p; node += 32)
+        if (chain.place[node] < low || chain.place[node] > high) chain.fresh_pick[node] = chain.pick[node];
       try_graph(job, chain, walk.score + difference, weft_bn_stamp(iteration, t), walk, lane);
     }
   }

@@ -27,10 +27,10 @@
 #define MAX_COLUMNS 12 /* chains that a warp takes at once */
 #define WIDE_COLUMNS 4
 
-/* Chains that a warp takes at once with masks of W words. */
-template <int W> __device__ __forceinline__ constexpr uint32_t max_columns()
+/* Chains that a warp takes at once with masks of WORDS words. */
+template <int WORDS> __device__ __forceinline__ constexpr uint32_t max_columns()
 {
-  return W == 1 ? MAX_COLUMNS : W == 2 ? 8 : WIDE_COLUMNS;
+  return WORDS == 1 ? MAX_COLUMNS : WORDS == 2 ? 8 : WIDE_COLUMNS;
 }
 
 struct room_layout {
@@ -83,14 +83,14 @@ template <int C> __device__ __forceinline__ constexpr int holding()
   return C > 8 ? 16 : C > 4 ? 8 : C > 2 ? 4 : C > 1 ? 2 : 1;
 }
 
-template <int W>
+template <int WORDS>
 /* Adds the weight when the set has nothing that is missing, without a branch: three instructions where masks have one
  * word. This is what the kernel does most. */
 __device__ __forceinline__ void add_fitting(double &part, const uint64_t *set, const uint64_t *missing, double weight)
 {
   uint32_t lacks = 0;
 #pragma unroll
-  for (int w = 0; w < W; w++)
+  for (int w = 0; w < WORDS; w++)
     lacks |= ((uint32_t) set[w] & (uint32_t) missing[w]) | ((uint32_t) (set[w] >> 32) & (uint32_t) (missing[w] >> 32));
   asm("{.reg .pred fits;\nsetp.eq.u32 fits, %1, 0;\n@fits add.rn.f64 %0, %0, %2;\n}"
       : "+d"(part)
@@ -98,41 +98,41 @@ __device__ __forceinline__ void add_fitting(double &part, const uint64_t *set, c
 }
 
 /* A lane's two sets of a chunk. */
-template <int W> struct lane_sets {
-  uint64_t set[2][W];
+template <int WORDS> struct lane_sets {
+  uint64_t set[2][WORDS];
   double weight[2];
 };
 
-template <int W>
-__device__ __forceinline__ void load_sets(const chain_job &job, uint32_t c, uint32_t lane, lane_sets<W> &out)
+template <int WORDS>
+__device__ __forceinline__ void load_sets(const chain_job &job, uint32_t c, uint32_t lane, lane_sets<WORDS> &out)
 {
 #pragma unroll
   for (int k = 0; k < 2; k++) {
     const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + 32 * k + lane;
     out.weight[k] = job.weight[at];
 #pragma unroll
-    for (int w = 0; w < W; w++) out.set[k][w] = job.chunk_mask[at * W + w];
+    for (int w = 0; w < WORDS; w++) out.set[k][w] = job.chunk_mask[at * WORDS + w];
   }
 }
 
-template <int W, int C>
-__device__ __forceinline__ void add_sets(double *part, const lane_sets<W> &sets, const uint64_t *missing)
+template <int WORDS, int C>
+__device__ __forceinline__ void add_sets(double *part, const lane_sets<WORDS> &sets, const uint64_t *missing)
 {
 #pragma unroll
   for (int k = 0; k < 2; k++)
 #pragma unroll
-    for (int e = 0; e < C; e++) add_fitting<W>(part[e], sets.set[k], missing + e * W, sets.weight[k]);
+    for (int e = 0; e < C; e++) add_fitting<WORDS>(part[e], sets.set[k], missing + e * WORDS, sets.weight[k]);
 }
 
-template <int W, int C>
-__device__ __forceinline__ void add_some_sets(double *part, const lane_sets<W> &sets, const uint64_t *missing,
+template <int WORDS, int C>
+__device__ __forceinline__ void add_some_sets(double *part, const lane_sets<WORDS> &sets, const uint64_t *missing,
                                               uint32_t active)
 {
 #pragma unroll
   for (int k = 0; k < 2; k++)
 #pragma unroll
     for (int e = 0; e < C; e++)
-      if (active >> e & 1) add_fitting<W>(part[e], sets.set[k], missing + e * W, sets.weight[k]);
+      if (active >> e & 1) add_fitting<WORDS>(part[e], sets.set[k], missing + e * WORDS, sets.weight[k]);
 }
 
 template <int C>
@@ -156,38 +156,38 @@ __device__ __forceinline__ void add_wide_sets(const chain_job &job, double *part
   }
 }
 
-template <int W, int C>
+template <int WORDS, int C>
 /* ln Σ over the sets of z that fit, of C orders at once, of which `columns` are asked for; lane e gets that of order e.
- * missing: word w of what does not come before z in order e, less z itself, is missing[e * W + w], or wide[e * words +
- * w] where W is 0; all ones where no order is. Every set of z has z as a mark, so that nothing fits a column whose
- * words are all ones, which is how a column ends. */
-__device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z, uint32_t columns, uint64_t *missing,
+ * missing: word w of what does not come before z in order e, less z itself, is missing[e * WORDS + w], or wide[e *
+ * words + w] where WORDS is 0; all ones where no order is. Every set of z has z as a mark, so that nothing fits a
+ * column whose words are all ones, which is how a column ends. */
+__device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t node, uint32_t columns, uint64_t *missing,
                                                const uint64_t *wide, uint32_t lane)
 {
-  const uint32_t end = job.begin[z + 1], all = (1u << columns) - 1;
+  const uint32_t end = job.begin[node + 1], all = (1u << columns) - 1;
   const bool mine = lane < columns;
   bool found = false;
   uint32_t stop = 0, closed = 0;
   int64_t reference = 0;
   double part[C];
-  lane_sets<W ? W : 1> one, two; /* this chunk's and the next one's sets */
+  lane_sets<WORDS ? WORDS : 1> one, two; /* this chunk's and the next one's sets */
 #pragma unroll
   for (int e = 0; e < C; e++) part[e] = 0;
-  if constexpr (W > 0) {
-    load_sets<W>(job, job.begin[z], lane, one);
-    load_sets<W>(job, job.begin[z] + 1 < end ? job.begin[z] + 1 : end - 1, lane, two);
+  if constexpr (WORDS > 0) {
+    load_sets<WORDS>(job, job.begin[node], lane, one);
+    load_sets<WORDS>(job, job.begin[node] + 1 < end ? job.begin[node] + 1 : end - 1, lane, two);
   }
-  for (uint32_t c = job.begin[z]; c < end;) {
+  for (uint32_t c = job.begin[node]; c < end;) {
     const uint32_t ended = __ballot_sync(FULL, mine && found && c >= stop),
                    without = __ballot_sync(FULL, mine && !found);
     if (ended == all) break;
-    if constexpr (W > 0) {
+    if constexpr (WORDS > 0) {
       if (ended != closed) {
 #pragma unroll
         for (int e = 0; e < C; e++)
 #pragma unroll
-          for (int w = 0; w < W; w++)
-            if ((ended & ~closed) >> e & 1) missing[e * W + w] = ~(uint64_t) 0;
+          for (int w = 0; w < WORDS; w++)
+            if ((ended & ~closed) >> e & 1) missing[e * WORDS + w] = ~(uint64_t) 0;
         closed = ended;
       }
       if (!without) { /* up to where the next column ends */
@@ -198,24 +198,24 @@ __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z,
           if (other < until) until = other;
         }
         for (; c + 2 <= until; c += 2) {
-          add_sets<W, C>(part, one, missing);
-          load_sets<W>(job, c + 2 < end ? c + 2 : end - 1, lane, one);
-          add_sets<W, C>(part, two, missing);
-          load_sets<W>(job, c + 3 < end ? c + 3 : end - 1, lane, two);
+          add_sets<WORDS, C>(part, one, missing);
+          load_sets<WORDS>(job, c + 2 < end ? c + 2 : end - 1, lane, one);
+          add_sets<WORDS, C>(part, two, missing);
+          load_sets<WORDS>(job, c + 3 < end ? c + 3 : end - 1, lane, two);
         }
         if (c == until) continue;
       }
     }
     const weft_bn_chunk here = job.chunk[c];
     const uint32_t active = here.copies ? all & ~ended & ~without : all & ~ended;
-    if constexpr (W > 0) {
+    if constexpr (WORDS > 0) {
       if (here.copies && without) {
-        if (active) add_some_sets<W, C>(part, one, missing, active);
+        if (active) add_some_sets<WORDS, C>(part, one, missing, active);
       } else {
-        add_sets<W, C>(part, one, missing);
+        add_sets<WORDS, C>(part, one, missing);
       }
       one = two;
-      load_sets<W>(job, c + 2 < end ? c + 2 : end - 1, lane, two);
+      load_sets<WORDS>(job, c + 2 < end ? c + 2 : end - 1, lane, two);
     } else if (active) {
       add_wide_sets<C>(job, part, c, wide, active, lane);
     }
@@ -236,22 +236,22 @@ __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z,
   return reference + (int64_t) rint(weft_mul(weft_log(sum), job.unit));
 }
 
-template <int W>
+template <int WORDS>
 /* ln Σ over the sets of z that fit one order, given z's predecessors: for orders to start from. `scratch` has room for
- * a mask where W is 0. */
-__device__ static int64_t node_value(const chain_job &job, uint32_t z, const uint64_t *before, uint64_t *scratch,
+ * a mask where WORDS is 0. */
+__device__ static int64_t node_value(const chain_job &job, uint32_t node, const uint64_t *before, uint64_t *scratch,
                                      uint32_t lane)
 {
-  uint64_t missing[W ? W : 1];
-  if constexpr (W > 0) {
+  uint64_t missing[WORDS ? WORDS : 1];
+  if constexpr (WORDS > 0) {
 #pragma unroll
-    for (int w = 0; w < W; w++) missing[w] = ~(before[w] | word_bit((int32_t) z, w));
+    for (int w = 0; w < WORDS; w++) missing[w] = ~(before[w] | word_bit((int32_t) node, w));
   } else {
     __syncwarp();
-    for (uint32_t w = lane; w < job.words; w += 32) scratch[w] = ~(before[w] | word_bit((int32_t) z, w));
+    for (uint32_t w = lane; w < job.words; w += 32) scratch[w] = ~(before[w] | word_bit((int32_t) node, w));
     __syncwarp();
   }
-  return __shfl_sync(FULL, node_values<W, 1>(job, z, 1, missing, scratch, lane), 0);
+  return __shfl_sync(FULL, node_values<WORDS, 1>(job, node, 1, missing, scratch, lane), 0);
 }
 
 /* ---- a block and its chains ---- */
@@ -276,122 +276,127 @@ __device__ static uint64_t *asked(const replica &chain, uint32_t words)
   return chain.mid + words;
 } /* the nodes that need a new value */
 
-template <int W>
+template <int WORDS>
 /* Proposes chain q's move and enters the chain at every node whose value changes; the first to ask for a node queues
  * it. */
 __device__ static void ask(const chain_job &job, const block_view &view, block_state &block, const replica &chain,
-                           uint32_t q, const weft_u32x4 &draw, uint32_t parity, uint32_t lane)
+                           uint32_t number, const weft_u32x4 &draw, uint32_t parity, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job);
+  const uint32_t words = words_of<WORDS>(job);
   const weft_bn_move move = weft_bn_choose_move(chain.order, job.p, draw);
   const uint64_t *by_lost = job.users + (uint64_t) (move.lost < 0 ? move.x : move.lost) * words;
   const uint64_t *by_gained = job.users + (uint64_t) (move.gained < 0 ? move.x : move.gained) * words;
-  between<W>(job, chain, move, lane);
-  if (!lane) block.move[q] = move;
+  between<WORDS>(job, chain, move, lane);
+  if (!lane) block.move[number] = move;
   for (uint32_t first = 0; first < 64 * words; first += 32) {
-    const int32_t z = (int32_t) (first + lane);
-    const int what = z < (int32_t) job.p ? role(chain, move, z) : NOT_MOVED;
+    const int32_t node = (int32_t) (first + lane);
+    const int what = node < (int32_t) job.p ? role(chain, move, node) : NOT_MOVED;
     const bool needed =
-        what == IS_X || what == IS_Y || (what == BETWEEN && (bit_of(by_lost, z) || bit_of(by_gained, z)));
+        what == IS_X || what == IS_Y || (what == BETWEEN && (bit_of(by_lost, node) || bit_of(by_gained, node)));
     const uint32_t some = __ballot_sync(FULL, needed);
     if (!lane) ((uint32_t *) asked(chain, words))[first / 32] = some;
     if (!needed) continue;
-    const uint32_t place = atomicAdd(&view.count[parity * job.p + z], 1u);
-    view.asks[(uint64_t) z * view.chains + place] = (uint16_t) q;
+    const uint32_t place = atomicAdd(&view.count[parity * job.p + node], 1u);
+    view.asks[(uint64_t) node * view.chains + place] = (uint16_t) number;
     if (place) continue;
-    const uint32_t length = job.begin[z + 1] - job.begin[z];
+    const uint32_t length = job.begin[node + 1] - job.begin[node];
     if (length >= job.long_list)
-      view.queue[atomicAdd(&block.queued[parity][0], 1u)] = (uint32_t) z;
+      view.queue[atomicAdd(&block.queued[parity][0], 1u)] = (uint32_t) node;
     else
-      view.queue[job.p - 1 - atomicAdd(&block.queued[parity][1], 1u)] = (uint32_t) z;
+      view.queue[job.p - 1 - atomicAdd(&block.queued[parity][1], 1u)] = (uint32_t) node;
   }
   __syncwarp();
 }
 
-template <int W, int C>
+template <int WORDS, int C>
 /* The values of z for the chains that asked for it from `first` on. */
-__device__ static void answer_some(const chain_job &job, const block_view &b, const block_state &block, uint32_t z,
-                                   uint32_t first, uint32_t columns, uint32_t lane)
+__device__ static void answer_some(const chain_job &job, const block_view &room_view, const block_state &block,
+                                   uint32_t node, uint32_t first, uint32_t columns, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job), q = lane < columns ? b.asks[(uint64_t) z * b.chains + first + lane] : 0;
-  const replica chain = view(job, b.state + (uint64_t) block.slot[q] * job.at.step);
-  uint64_t missing[C * (W ? W : 1)], *wide = W ? NULL : b.wide + (uint64_t) (threadIdx.x / 32) * WIDE_COLUMNS * words;
-  const int what = role(chain, block.move[q], (int32_t) z);
-  if constexpr (W > 0) {
+  const uint32_t words = words_of<WORDS>(job),
+                 number = lane < columns ? room_view.asks[(uint64_t) node * room_view.chains + first + lane] : 0;
+  const replica chain = view(job, room_view.state + (uint64_t) block.slot[number] * job.at.step);
+  uint64_t missing[C * (WORDS ? WORDS : 1)],
+      *wide = WORDS ? NULL : room_view.wide + (uint64_t) (threadIdx.x / 32) * WIDE_COLUMNS * words;
+  const int what = role(chain, block.move[number], (int32_t) node);
+  if constexpr (WORDS > 0) {
 #pragma unroll
-    for (int w = 0; w < W; w++) {
-      const uint64_t own = lane < columns
-                               ? ~(after(chain, block.move[q], what, (int32_t) z, w, W) | word_bit((int32_t) z, w))
-                               : ~(uint64_t) 0;
+    for (int w = 0; w < WORDS; w++) {
+      const uint64_t own =
+          lane < columns
+              ? ~(after(chain, block.move[number], what, (int32_t) node, w, WORDS) | word_bit((int32_t) node, w))
+              : ~(uint64_t) 0;
 #pragma unroll
-      for (int e = 0; e < C; e++) missing[e * W + w] = __shfl_sync(FULL, own, e);
+      for (int e = 0; e < C; e++) missing[e * WORDS + w] = __shfl_sync(FULL, own, e);
     }
   } else {
     __syncwarp();
     for (uint32_t w = 0; w < words && lane < C; w++)
       wide[lane * words + w] =
-          lane < columns ? ~(after(chain, block.move[q], what, (int32_t) z, w, words) | word_bit((int32_t) z, w))
-                         : ~(uint64_t) 0;
+          lane < columns
+              ? ~(after(chain, block.move[number], what, (int32_t) node, w, words) | word_bit((int32_t) node, w))
+              : ~(uint64_t) 0;
     __syncwarp();
   }
-  const int64_t value = node_values<W, C>(job, z, columns, missing, wide, lane);
-  if (lane < columns) chain.fresh_value[z] = value;
+  const int64_t value = node_values<WORDS, C>(job, node, columns, missing, wide, lane);
+  if (lane < columns) chain.fresh_value[node] = value;
 }
 
-template <int W>
+template <int WORDS>
 /* All chains that asked for z, in parts as even as can be. */
-__device__ static void answer_node(const chain_job &job, const block_view &view, const block_state &block, uint32_t z,
-                                   uint32_t parity, uint32_t lane)
+__device__ static void answer_node(const chain_job &job, const block_view &view, const block_state &block,
+                                   uint32_t node, uint32_t parity, uint32_t lane)
 {
-  const uint32_t count = view.count[parity * job.p + z], parts = (count + max_columns<W>() - 1) / max_columns<W>();
+  const uint32_t count = view.count[parity * job.p + node],
+                 parts = (count + max_columns<WORDS>() - 1) / max_columns<WORDS>();
   const uint32_t each = (count + parts - 1) / parts;
   for (uint32_t first = 0; first < count; first += each) {
     const uint32_t columns = count - first < each ? count - first : each;
-    if constexpr (W == 1) {
+    if constexpr (WORDS == 1) {
       if (columns > 8)
-        answer_some<1, 12>(job, view, block, z, first, columns, lane);
+        answer_some<1, 12>(job, view, block, node, first, columns, lane);
       else if (columns > 4)
-        answer_some<1, 8>(job, view, block, z, first, columns, lane);
+        answer_some<1, 8>(job, view, block, node, first, columns, lane);
       else if (columns > 2)
-        answer_some<1, 4>(job, view, block, z, first, columns, lane);
+        answer_some<1, 4>(job, view, block, node, first, columns, lane);
       else
-        answer_some<1, 2>(job, view, block, z, first, columns, lane);
-    } else if constexpr (W == 2) {
+        answer_some<1, 2>(job, view, block, node, first, columns, lane);
+    } else if constexpr (WORDS == 2) {
       if (columns > 4)
-        answer_some<2, 8>(job, view, block, z, first, columns, lane);
+        answer_some<2, 8>(job, view, block, node, first, columns, lane);
       else
-        answer_some<2, 4>(job, view, block, z, first, columns, lane);
+        answer_some<2, 4>(job, view, block, node, first, columns, lane);
     } else {
-      answer_some<0, WIDE_COLUMNS>(job, view, block, z, first, columns, lane);
+      answer_some<0, WIDE_COLUMNS>(job, view, block, node, first, columns, lane);
     }
   }
 }
 
-template <int W>
+template <int WORDS>
 /* Adds up what chain q's move changes, and carries it out or leaves all as it is. */
-__device__ static void accept_or_not(const chain_job &job, block_state &block, const replica &chain, uint32_t q,
+__device__ static void accept_or_not(const chain_job &job, block_state &block, const replica &chain, uint32_t number,
                                      const weft_u32x4 &draw, double scale, uint32_t lane)
 {
-  const weft_bn_move move = block.move[q];
-  const uint64_t *changed = asked(chain, words_of<W>(job));
+  const weft_bn_move move = block.move[number];
+  const uint64_t *changed = asked(chain, words_of<WORDS>(job));
   int64_t difference = 0;
   bool impossible = false;
-  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
-    if (!bit_of(changed, z)) continue;
-    impossible = impossible || chain.fresh_value[z] == WEFT_BN_NEVER;
-    difference += chain.fresh_value[z] - chain.value[z];
+  for (int32_t node = (int32_t) lane; node < (int32_t) job.p; node += 32) {
+    if (!bit_of(changed, node)) continue;
+    impossible = impossible || chain.fresh_value[node] == WEFT_BN_NEVER;
+    difference += chain.fresh_value[node] - chain.value[node];
   }
   if (__any_sync(FULL, impossible)) return;
   difference = total(difference);
   if (!weft_bn_accept(scale, (double) difference, draw)) return;
   if (!lane) {
-    block.accepted[q][move.kind]++;
-    block.score[q] += difference;
+    block.accepted[number][move.kind]++;
+    block.score[number] += difference;
   }
-  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32)
-    if (bit_of(changed, z)) chain.value[z] = chain.fresh_value[z];
+  for (int32_t node = (int32_t) lane; node < (int32_t) job.p; node += 32)
+    if (bit_of(changed, node)) chain.value[node] = chain.fresh_value[node];
   __syncwarp();
-  make_move<W>(job, chain, move, lane);
+  make_move<WORDS>(job, chain, move, lane);
 }
 
 /* A graph drawn given the order: a lane per node, its sets in their order. */
@@ -399,32 +404,32 @@ __device__ static int64_t draw_graph(const chain_job &job, const replica &chain,
                                      int32_t *picks, uint32_t lane)
 {
   int64_t score = 0;
-  for (uint32_t z = lane; z < job.p; z += 32) {
-    const uint64_t *before = chain.before + (uint64_t) z * job.words;
-    double left = weft_draw_uniform(rng, first + z);
+  for (uint32_t node = lane; node < job.p; node += 32) {
+    const uint64_t *before = chain.before + (uint64_t) node * job.words;
+    double left = weft_draw_uniform(rng, first + node);
     int32_t pick = -1;
-    for (uint32_t c = job.begin[z]; c < job.begin[z + 1] && left >= 0; c++) {
+    for (uint32_t c = job.begin[node]; c < job.begin[node + 1] && left >= 0; c++) {
       const weft_bn_chunk one = job.chunk[c];
       if (one.copies) continue;
-      const double scale = weft_exp(weft_div((double) (one.reference - chain.value[z]), job.unit));
+      const double scale = weft_exp(weft_div((double) (one.reference - chain.value[node]), job.unit));
       for (uint32_t j = 0; j < WEFT_BN_CHUNK && left >= 0; j++) {
         const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + j;
         bool fits = true;
         for (uint32_t w = 0; w < job.words && fits; w++)
-          fits = !(job.chunk_mask[at * job.words + w] & ~(before[w] | word_bit((int32_t) z, w)));
+          fits = !(job.chunk_mask[at * job.words + w] & ~(before[w] | word_bit((int32_t) node, w)));
         if (!fits) continue;
         pick = one.pick + (int32_t) j;
         left = weft_sub(left, weft_mul(job.weight[at], scale));
       }
     }
-    picks[z] = pick;
-    score += job.score[job.start[z] + pick];
+    picks[node] = pick;
+    score += job.score[job.start[node] + pick];
   }
   __syncwarp();
   return total(score);
 }
 
-template <int W>
+template <int WORDS>
 /* Iterations from .. from + count - 1 of this run (from 0); a block takes ladders_each of `ladders`. */
 __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
     run_sums(chain_job job, uint32_t ladders, uint64_t from, uint64_t count)
@@ -437,21 +442,23 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
   const uint64_t replica0 = (uint64_t) ladder0 * job.temperatures;
   const room_layout at = lay_out_room(job.p, job.words, job.ladders_each * job.temperatures, job.at.step);
   unsigned char *room = job.in_shared ? shared_room : job.room + blockIdx.x * job.room_bytes;
-  const block_view b = { room,
-                         (uint16_t *) (room + at.asks),
-                         (uint64_t *) (room + at.wide),
-                         (uint32_t *) (room + at.count),
-                         (uint32_t *) (room + at.queue),
-                         job.ladders_each * job.temperatures };
-  for (uint32_t q = warp; q < chains; q += WARPS) {
-    copy_state(b.state + (uint64_t) q * job.at.step, job.state + (replica0 + q) * job.at.step, job.at.step, lane);
-    if (lane < 3) block.accepted[q][lane] = 0;
+  const block_view room_view = { room,
+                                 (uint16_t *) (room + at.asks),
+                                 (uint64_t *) (room + at.wide),
+                                 (uint32_t *) (room + at.count),
+                                 (uint32_t *) (room + at.queue),
+                                 job.ladders_each * job.temperatures };
+  for (uint32_t number = warp; number < chains; number += WARPS) {
+    copy_state(room_view.state + (uint64_t) number * job.at.step, job.state + (replica0 + number) * job.at.step,
+               job.at.step, lane);
+    if (lane < 3) block.accepted[number][lane] = 0;
     if (!lane) {
-      block.slot[q] = q / job.temperatures * job.temperatures + job.slot[replica0 + q];
-      block.score[q] = job.now[replica0 + q / job.temperatures * job.temperatures + job.slot[replica0 + q]];
+      block.slot[number] = number / job.temperatures * job.temperatures + job.slot[replica0 + number];
+      block.score[number] =
+          job.now[replica0 + number / job.temperatures * job.temperatures + job.slot[replica0 + number]];
     }
   }
-  for (uint32_t k = threadIdx.x; k < 2 * job.p; k += blockDim.x) b.count[k] = 0;
+  for (uint32_t k = threadIdx.x; k < 2 * job.p; k += blockDim.x) room_view.count[k] = 0;
   if (threadIdx.x < 2) block.queued[threadIdx.x][0] = block.queued[threadIdx.x][1] = block.taken[threadIdx.x] = 0;
   __syncthreads();
   for (uint64_t it = from; it < from + count; it++) {
@@ -463,13 +470,14 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
       WEFT_BN_STEPS + (job.ladder0 * job.temperatures + (uint32_t) replica0 + lane_chain)
     };
     const weft_u32x4 draws = weft_draw_words(rng, index, 0);
-    for (uint32_t q = warp, k = 0; q < chains && job.p > 1; q += WARPS, k++) {
+    for (uint32_t number = warp, k = 0; number < chains && job.p > 1; number += WARPS, k++) {
       weft_u32x4 draw;
       for (int v = 0; v < 4; v++) draw.v[v] = __shfl_sync(FULL, draws.v[v], (int) k);
-      ask<W>(job, b, block, view(job, b.state + (uint64_t) block.slot[q] * job.at.step), q, draw, parity, lane);
+      ask<WORDS>(job, room_view, block, view(job, room_view.state + (uint64_t) block.slot[number] * job.at.step),
+                 number, draw, parity, lane);
     }
     __syncthreads();
-    for (uint32_t k = threadIdx.x; k < job.p; k += blockDim.x) b.count[(1 - parity) * job.p + k] = 0;
+    for (uint32_t k = threadIdx.x; k < job.p; k += blockDim.x) room_view.count[(1 - parity) * job.p + k] = 0;
     if (!threadIdx.x) block.queued[1 - parity][0] = block.queued[1 - parity][1] = block.taken[1 - parity] = 0;
     const uint32_t long_ones = block.queued[parity][0], asked_for = long_ones + block.queued[parity][1];
     for (;;) {
@@ -477,18 +485,20 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
       if (!lane) k = atomicAdd(&block.taken[parity], 1u);
       k = __shfl_sync(FULL, k, 0);
       if (k >= asked_for) break;
-      answer_node<W>(job, b, block, k < long_ones ? b.queue[k] : b.queue[job.p - 1 - (k - long_ones)], parity, lane);
+      answer_node<WORDS>(job, room_view, block,
+                         k < long_ones ? room_view.queue[k] : room_view.queue[job.p - 1 - (k - long_ones)], parity,
+                         lane);
     }
     __syncthreads();
-    for (uint32_t q = warp, k = 0; q < chains; q += WARPS, k++) {
-      const replica chain = view(job, b.state + (uint64_t) block.slot[q] * job.at.step);
+    for (uint32_t number = warp, k = 0; number < chains; number += WARPS, k++) {
+      const replica chain = view(job, room_view.state + (uint64_t) block.slot[number] * job.at.step);
       weft_u32x4 draw;
       for (int v = 0; v < 4; v++) draw.v[v] = __shfl_sync(FULL, draws.v[v], (int) k);
-      if (job.p > 1) accept_or_not<W>(job, block, chain, q, draw, job.scale[q % job.temperatures], lane);
+      if (job.p > 1) accept_or_not<WORDS>(job, block, chain, number, draw, job.scale[number % job.temperatures], lane);
       __syncwarp();
-      if (q % job.temperatures == 0 && (it + 1) % job.thin == 0)
+      if (number % job.temperatures == 0 && (it + 1) % job.thin == 0)
         save(
-            job, ladder0 + q / job.temperatures, block.score[q], it + 1, chain.pick,
+            job, ladder0 + number / job.temperatures, block.score[number], it + 1, chain.pick,
             [&](int32_t *picks) { return best_graph(job, chain, picks, lane); },
             [&](weft_rng graphs, uint64_t first, int32_t *picks) {
               return draw_graph(job, chain, graphs, first, picks, lane);
@@ -504,15 +514,15 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
     }
   }
   __syncthreads();
-  for (uint32_t q = warp; q < chains; q += WARPS) {
-    const uint64_t list = replica0 + q;
+  for (uint32_t number = warp; number < chains; number += WARPS) {
+    const uint64_t list = replica0 + number;
     if (!lane) {
-      const uint32_t own = block.slot[q] % job.temperatures;
-      job.now[replica0 + block.slot[q]] = block.score[q];
+      const uint32_t own = block.slot[number] % job.temperatures;
+      job.now[replica0 + block.slot[number]] = block.score[number];
       job.slot[list] = own;
-      for (int k = 0; k < 3; k++) job.accepted[4 * list + k] += block.accepted[q][k];
+      for (int k = 0; k < 3; k++) job.accepted[4 * list + k] += block.accepted[number][k];
       job.accepted[4 * list + 3] += count;
     }
-    copy_state(job.state + list * job.at.step, b.state + (uint64_t) q * job.at.step, job.at.step, lane);
+    copy_state(job.state + list * job.at.step, room_view.state + (uint64_t) number * job.at.step, job.at.step, lane);
   }
 }

@@ -12,13 +12,13 @@ struct functions {
   uint32_t q_stride, kinds;
 };
 
-static uint32_t find_function(functions *f, double a)
+static uint32_t find_function(functions *list, double a)
 {
-  for (uint32_t k = f->count; k-- > 0;)
-    if (f->a[k] == a) return k;
-  if (f->count == f->room) return UINT32_MAX;
-  f->a[f->count] = a;
-  return f->count++;
+  for (uint32_t k = list->count; k-- > 0;)
+    if (list->a[k] == a) return k;
+  if (list->count == list->room) return UINT32_MAX;
+  list->a[list->count] = a;
+  return list->count++;
 }
 
 struct fill_task_data {
@@ -30,15 +30,15 @@ struct fill_task_data {
 
 static void fill_task(void *data, size_t t, int thread)
 {
-  const fill_task_data *d = (const fill_task_data *) data;
+  const fill_task_data *task = (const fill_task_data *) data;
   weft_bn_ftable one;
   weft_bn_counter counter;
   (void) thread;
   memset(&one, 0, sizeof one);
   memset(&counter, 0, sizeof counter);
-  one.value = d->value + t * (d->n + 1);
+  one.value = task->value + t * (task->n + 1);
   counter.tables = &one;
   counter.slots = 1;
-  counter.unit = d->unit;
-  weft_bn_function(&counter, d->f->a[t], (uint32_t) d->n);
+  counter.unit = task->unit;
+  weft_bn_function(&counter, task->f->a[t], (uint32_t) task->n);
 }

@@ -197,11 +197,11 @@ template <int M>
 /* Rounded sums over the members' cells with every leaf, to out[leaf]. The first `count` members of the workspace
  * have levels; after them may come one plane with which all rows are intersected. `parents`: cells of the prefix;
  * `kind`: which row of job.table. */
-__device__ static void score_leaves(const count_job &job, const universe &u, workspace *mine, uint32_t *bits,
+__device__ static void score_leaves(const count_job &job, const universe &scope, workspace *mine, uint32_t *bits,
                                     uint16_t *list, uint32_t count, int members, uint32_t parents, uint32_t kind,
                                     uint32_t leaves, int how, int64_t *out, uint32_t lane)
 {
-  const uint32_t *start = job.column_start + u.cand, columns = start[leaves], t = lane % 4;
+  const uint32_t *start = job.column_start + scope.cand, columns = start[leaves], t = lane % 4;
   uint32_t q = 1;
   for (uint32_t k = 0; k < count; k++) q *= mine->levels[k];
   const uint32_t cells = list_cells(job, mine, count, q, bits, list, lane);
@@ -215,12 +215,12 @@ __device__ static void score_leaves(const count_job &job, const universe &u, wor
 #pragma unroll
     for (int j = 0; j < TILES; j++) {
       const uint32_t at = 8 * j + lane / 4;
-      column[j] = (at < left ? job.column_plane[u.column + first + at] : (uint32_t) PLANE_NONE) * job.words + 4 * t;
+      column[j] = (at < left ? job.column_plane[scope.column + first + at] : (uint32_t) PLANE_NONE) * job.words + 4 * t;
 #pragma unroll
       for (int e = 0; e < 2; e++) {
         const uint32_t own = 8 * j + 2 * t + e;
         uint32_t levels = 1;
-        if (own < left) levels = job.levels[job.cand[u.cand + job.column_leaf[u.column + first + own]]];
+        if (own < left) levels = job.levels[job.cand[scope.cand + job.column_leaf[scope.column + first + own]]];
         table[j][e] = job.table[(uint64_t) kind * job.q_stride + parents * levels] * (job.n + 1);
       }
     }
@@ -251,7 +251,8 @@ __device__ static void score_leaves(const count_job &job, const universe &u, wor
     __syncwarp();
     /* the leaves of these columns; the last may go on in the next */
     const uint32_t end = first + (left < COLUMNS ? left : COLUMNS);
-    const uint32_t leaf_first = job.column_leaf[u.column + first], leaf_last = job.column_leaf[u.column + end - 1];
+    const uint32_t leaf_first = job.column_leaf[scope.column + first],
+                   leaf_last = job.column_leaf[scope.column + end - 1];
     int64_t open = 0;
     for (uint32_t leaf = leaf_first + lane; leaf <= leaf_last; leaf += 32) {
       uint32_t from = start[leaf], until = start[leaf + 1];
@@ -290,13 +291,13 @@ __global__ static void __launch_bounds__(32 * WARPS) count_sets(count_job job, u
     else
       hi = mid - 1;
   }
-  const universe &u = job.universes[lo];
+  const universe &scope = job.universes[lo];
   number -= job.first_item[lo];
   const int members = job.members;
-  uint32_t upper = u.size, parents = 1;
-  uint64_t at = u.offset[members + 1];
+  uint32_t upper = scope.size, parents = 1;
+  uint64_t at = scope.offset[members + 1];
   for (uint32_t k = members; k > 0; k--) {
-    const uint32_t c = last_member(job, upper, k, number, lane), node = job.cand[u.cand + c];
+    const uint32_t c = last_member(job, upper, k, number, lane), node = job.cand[scope.cand + c];
     number -= choose_of(job, c, k);
     at += choose_of(job, c, k + 1);
     upper = c;
@@ -308,34 +309,34 @@ __global__ static void __launch_bounds__(32 * WARPS) count_sets(count_job job, u
     }
   }
   if (!upper) return; /* no leaf below */
-  int64_t *out = job.out + u.score + at;
+  int64_t *out = job.out + scope.score + at;
   __syncwarp();
   if (!FAMILY) {
     if (M || members) {
-      score_leaves<M>(job, u, mine, bits, list, members, members, parents, 0, upper, STORE, out, lane);
+      score_leaves<M>(job, scope, mine, bits, list, members, members, parents, 0, upper, STORE, out, lane);
     } else {
-      if (!lane) mine->base[0] = u.root;
+      if (!lane) mine->base[0] = scope.root;
       __syncwarp();
-      score_leaves<1>(job, u, mine, bits, list, 0, 1, parents, 0, upper, STORE, out, lane);
+      score_leaves<1>(job, scope, mine, bits, list, 0, 1, parents, 0, upper, STORE, out, lane);
     }
     return;
   }
   if (!lane) {
-    mine->base[members] = u.root;
+    mine->base[members] = scope.root;
     mine->levels[members] = 1;
   }
   __syncwarp();
-  score_leaves<M ? M + 1 : 0>(job, u, mine, bits, list, members, members + 1, parents, u.parents_kind, upper,
+  score_leaves<M ? M + 1 : 0>(job, scope, mine, bits, list, members, members + 1, parents, scope.parents_kind, upper,
                               STORE_NEGATIVE, out, lane);
   if (!lane) {
-    mine->node[members] = u.child;
-    mine->base[members] = job.base[u.child];
-    mine->levels[members] = job.levels[u.child];
-    mine->base[members + 1] = u.root;
+    mine->node[members] = scope.child;
+    mine->base[members] = job.base[scope.child];
+    mine->levels[members] = job.levels[scope.child];
+    mine->base[members + 1] = scope.root;
   }
   __syncwarp();
-  score_leaves<M ? M + 2 : 0>(job, u, mine, bits, list, members + 1, members + 2, parents, u.family_kind, upper, ADD,
-                              out, lane);
+  score_leaves<M ? M + 2 : 0>(job, scope, mine, bits, list, members + 1, members + 2, parents, scope.family_kind, upper,
+                              ADD, out, lane);
 }
 
 /* ---- pruning ---- */
@@ -363,14 +364,14 @@ __device__ static uint64_t choose_of(const prune_job &job, uint32_t v, uint32_t 
 }
 
 /* What weft_bn_set_share() adds on the CPU. */
-__device__ static int64_t share_of(const prune_job &job, const universe &u, const uint32_t *node, int m)
+__device__ static int64_t share_of(const prune_job &job, const universe &scope, const uint32_t *node, int m)
 {
-  const double penalty = job.penalty[u.child];
+  const double penalty = job.penalty[scope.child];
   int64_t edges = 0;
-  uint32_t missing = job.required_count ? job.required_count[u.child] : 0;
+  uint32_t missing = job.required_count ? job.required_count[scope.child] : 0;
   double q = 1;
   for (int j = 0; j < m; j++) {
-    const uint64_t at = u.child + (uint64_t) job.p * node[j];
+    const uint64_t at = scope.child + (uint64_t) job.p * node[j];
     if (job.edge) edges += job.edge[at];
     if (job.required) missing -= job.required[at];
     if (penalty > 0) q = weft_mul(q, (double) job.levels[node[j]]);
@@ -380,26 +381,26 @@ __device__ static int64_t share_of(const prune_job &job, const universe &u, cons
 }
 
 /* h(S + child) - h(S) from the joint values; `node` ascends. */
-__device__ static int64_t raw_of(const prune_job &job, const universe &u, const uint32_t *node, int m)
+__device__ static int64_t raw_of(const prune_job &job, const universe &scope, const uint32_t *node, int m)
 {
   uint64_t parents = job.joint_offset[m], family = job.joint_offset[m + 1];
   int place = 0;
   for (int j = 0; j < m; j++) {
     parents += choose_of(job, node[j], j + 1);
-    if (node[j] < u.child) {
+    if (node[j] < scope.child) {
       family += choose_of(job, node[j], j + 1);
       place = j + 1;
     } else
       family += choose_of(job, node[j], j + 2);
   }
-  return job.joint[family + choose_of(job, u.child, place + 1)] - job.joint[parents];
+  return job.joint[family + choose_of(job, scope.child, place + 1)] - job.joint[parents];
 }
 
 /* All sets of m members of every universe of the batch. M: m, or 0 for any. */
 /* Scores set x of m members; 1 when it stays. */
-template <int M> __device__ static int prune_set(const prune_job &job, const universe &u, int m, uint64_t x)
+template <int M> __device__ static int prune_set(const prune_job &job, const universe &scope, int m, uint64_t x)
 {
-  uint32_t c[M ? M : MAX_MEMBERS], node[M ? M : MAX_MEMBERS], upper = u.size;
+  uint32_t c[M ? M : MAX_MEMBERS], node[M ? M : MAX_MEMBERS], upper = scope.size;
   uint64_t number = x;
 #pragma unroll
   for (int k = m; k > 0; k--) { /* the largest c with C(c, k) <= number */
@@ -412,12 +413,12 @@ template <int M> __device__ static int prune_set(const prune_job &job, const uni
         hi = mid - 1;
     }
     c[k - 1] = lo;
-    node[k - 1] = job.cand[u.cand + lo];
+    node[k - 1] = job.cand[scope.cand + lo];
     number -= choose_of(job, lo, k);
     upper = lo;
   }
-  int64_t *score = job.score + u.score + u.offset[m] + x;
-  const int64_t share = share_of(job, u, node, m), raw = job.joint ? raw_of(job, u, node, m) : *score;
+  int64_t *score = job.score + scope.score + scope.offset[m] + x;
+  const int64_t share = share_of(job, scope, node, m), raw = job.joint ? raw_of(job, scope, node, m) : *score;
   const int64_t mine = share == WEFT_BN_NEVER ? WEFT_BN_NEVER : raw + share;
   int64_t below = INT64_MIN;
   uint64_t high = 0, low = 0; /* numbers of the members above, one place down, and of those below */
@@ -425,28 +426,28 @@ template <int M> __device__ static int prune_set(const prune_job &job, const uni
   for (int j = 1; j < m; j++) high += choose_of(job, c[j], j);
 #pragma unroll
   for (int j = 0; j < m; j++) {
-    const int64_t other = job.best[u.best + u.offset[m - 1] + low + high];
+    const int64_t other = job.best[scope.best + scope.offset[m - 1] + low + high];
     below = other > below ? other : below;
     low += choose_of(job, c[j], j + 1);
     if (j + 1 < m) high -= choose_of(job, c[j + 1], j + 1);
   }
   const int stays = mine > WEFT_BN_NEVER && (!m || mine > below - job.slack);
   *score = stays ? mine : WEFT_BN_NEVER;
-  if ((uint32_t) m < u.limit) job.best[u.best + u.offset[m] + x] = mine > below ? mine : below;
+  if ((uint32_t) m < scope.limit) job.best[scope.best + scope.offset[m] + x] = mine > below ? mine : below;
   return stays;
 }
 
 /* All sets of m members of every universe of the batch. M: m, or 0 for any. */
 template <int M> __global__ static void prune_sets(prune_job job, int any)
 {
-  const universe &u = job.universes[blockIdx.y];
+  const universe &scope = job.universes[blockIdx.y];
   const int m = M ? M : any;
-  if ((uint32_t) m > u.limit) return;
-  const uint64_t count = choose_of(job, u.size, m), step = (uint64_t) gridDim.x * blockDim.x;
+  if ((uint32_t) m > scope.limit) return;
+  const uint64_t count = choose_of(job, scope.size, m), step = (uint64_t) gridDim.x * blockDim.x;
   for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < count;
        first += step) { /* all lanes take part in the vote */
     const uint64_t x = first + threadIdx.x;
-    const unsigned staying = __ballot_sync(FULL, x < count && prune_set<M>(job, u, m, x));
+    const unsigned staying = __ballot_sync(FULL, x < count && prune_set<M>(job, scope, m, x));
     if (staying && threadIdx.x % 32 == 0) atomicAdd(job.kept + blockIdx.y, (unsigned long long) __popc(staying));
   }
 }
@@ -455,11 +456,11 @@ template <int M> __global__ static void prune_sets(prune_job job, int any)
 __global__ static void list_sets(const universe *universes, const int64_t *score, unsigned long long *cursor,
                                  weft_scored *list)
 {
-  const universe &u = universes[blockIdx.y];
-  const uint64_t count = u.offset[u.limit + 1], step = (uint64_t) gridDim.x * blockDim.x;
+  const universe &scope = universes[blockIdx.y];
+  const uint64_t count = scope.offset[scope.limit + 1], step = (uint64_t) gridDim.x * blockDim.x;
   for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < count; first += step) {
     const uint64_t x = first + threadIdx.x;
-    const int64_t mine = x < count ? score[u.score + x] : WEFT_BN_NEVER;
+    const int64_t mine = x < count ? score[scope.score + x] : WEFT_BN_NEVER;
     const int stays = mine > WEFT_BN_NEVER;
     const unsigned staying = __ballot_sync(FULL, stays), lane = threadIdx.x % 32;
     unsigned long long at = 0;

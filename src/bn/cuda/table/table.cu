@@ -139,10 +139,10 @@ static weft_status send_functions(weft_ctx *ctx, resident *device)
   const weft_bn_problem *problem = device->ready->problem;
   const size_t p = problem->p, n = problem->n, s = device->ready->max_parents + (device->family ? 0 : 1);
   const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
-  functions f;
+  functions list;
   uint8_t *reached;
   uint32_t *class_levels;
-  memset(&f, 0, sizeof f);
+  memset(&list, 0, sizeof list);
   WEFT_TAKE(device->classes, device->host, p);
   WEFT_TAKE(class_levels, device->host, p);
   for (size_t j = 0; j < p; j++) {
@@ -151,40 +151,40 @@ static weft_status send_functions(weft_ctx *ctx, resident *device)
     if (k == device->class_count) class_levels[device->class_count++] = (uint32_t) problem->levels[j];
     device->classes[j] = k;
   }
-  f.q_stride = (uint32_t) widest(device->ready, s < 1 ? 1 : s) + 1;
-  f.kinds = device->family && varies != WEFT_BN_NEITHER ? 1 + device->class_count : 1;
-  f.room = 1u << 16;
-  WEFT_TAKE(f.a, device->host, f.room);
-  WEFT_TAKE0(f.table, device->host, (size_t) f.kinds * f.q_stride);
-  WEFT_TAKE0(reached, device->host, f.q_stride);
+  list.q_stride = (uint32_t) widest(device->ready, s < 1 ? 1 : s) + 1;
+  list.kinds = device->family && varies != WEFT_BN_NEITHER ? 1 + device->class_count : 1;
+  list.room = 1u << 16;
+  WEFT_TAKE(list.a, device->host, list.room);
+  WEFT_TAKE0(list.table, device->host, (size_t) list.kinds * list.q_stride);
+  WEFT_TAKE0(reached, device->host, list.q_stride);
   reached[1] = 1;
   for (size_t step = 0; step < s; step++)
-    for (uint32_t q = f.q_stride; q-- > 1;)
+    for (uint32_t q = list.q_stride; q-- > 1;)
       for (uint32_t k = 0; k < device->class_count && reached[q]; k++)
-        if ((uint64_t) q * class_levels[k] < f.q_stride) reached[q * class_levels[k]] = 1;
-  for (uint32_t q = 1; q < f.q_stride; q++) {
+        if ((uint64_t) q * class_levels[k] < list.q_stride) reached[q * class_levels[k]] = 1;
+  for (uint32_t q = 1; q < list.q_stride; q++) {
     if (!reached[q]) continue;
-    for (uint32_t kind = 0; kind < f.kinds; kind++) {
+    for (uint32_t kind = 0; kind < list.kinds; kind++) {
       const weft_bn_masses mass =
           weft_bn_masses_of(problem->score, problem->ess, q, q, kind ? class_levels[kind - 1] : 1);
       const bool of_parents = (varies == WEFT_BN_PARENTS) == (kind > 0);
-      const uint32_t found = find_function(&f, of_parents ? mass.parents : mass.family);
+      const uint32_t found = find_function(&list, of_parents ? mass.parents : mass.family);
       if (found == UINT32_MAX)
         WEFT_TRY(weft_fail(ctx, WEFT_ERR_MEMORY, "Too many different numbers of levels for the device."));
-      f.table[(size_t) kind * f.q_stride + q] = found;
+      list.table[(size_t) kind * list.q_stride + q] = found;
     }
   }
   {
     int64_t *value;
-    WEFT_TAKE(value, device->host, (size_t) f.count * (n + 1));
-    fill_task_data data = { &f, value, n, ldexp(1.0, device->ready->bits + WEFT_BN_GUARD_BITS) };
-    WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, f.count, fill_task, &data, 0, 0));
-    SEND(device->count.f, value, (size_t) f.count * (n + 1));
-    SEND(device->count.table, f.table, (size_t) f.kinds * f.q_stride);
+    WEFT_TAKE(value, device->host, (size_t) list.count * (n + 1));
+    fill_task_data data = { &list, value, n, ldexp(1.0, device->ready->bits + WEFT_BN_GUARD_BITS) };
+    WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, list.count, fill_task, &data, 0, 0));
+    SEND(device->count.f, value, (size_t) list.count * (n + 1));
+    SEND(device->count.table, list.table, (size_t) list.kinds * list.q_stride);
     WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
     weft_arena_drop(device->host, value);
   }
-  device->count.q_stride = f.q_stride;
+  device->count.q_stride = list.q_stride;
 done:
   return st;
 }
@@ -205,75 +205,75 @@ struct batch {
 };
 
 /* `nodes`: count of them; NULL: one universe of all nodes, for joint values. */
-static weft_status make_batch(weft_ctx *ctx, resident *device, const weft_bn_node *nodes, size_t count, batch *b)
+static weft_status make_batch(weft_ctx *ctx, resident *device, const weft_bn_node *nodes, size_t count, batch *group)
 {
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = device->ready->problem;
   const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
   size_t members = 0, columns = 0, at = 0, column = 0;
   uint32_t *base;
-  memset(b, 0, sizeof *b);
-  b->host = weft_arena_begin(ctx);
-  b->count = nodes ? count : 1;
-  for (size_t k = 0; k < b->count; k++) {
+  memset(group, 0, sizeof *group);
+  group->host = weft_arena_begin(ctx);
+  group->count = nodes ? count : 1;
+  for (size_t k = 0; k < group->count; k++) {
     const size_t size = nodes ? nodes[k].universe : problem->p;
     members += size + 1;
     for (size_t j = 0; j < size; j++) columns += (size_t) problem->levels[nodes ? nodes[k].candidate[j] : j];
   }
-  WEFT_TAKE0(b->universes, &b->host, b->count);
-  WEFT_TAKE(b->first_item, &b->host, b->count + 1);
-  WEFT_TAKE0(b->cand, &b->host, members);
-  WEFT_TAKE0(b->column_start, &b->host, members);
-  WEFT_TAKE(b->column_plane, &b->host, columns);
-  WEFT_TAKE(b->column_leaf, &b->host, columns);
-  WEFT_TAKE(base, &b->host, problem->p + 1);
+  WEFT_TAKE0(group->universes, &group->host, group->count);
+  WEFT_TAKE(group->first_item, &group->host, group->count + 1);
+  WEFT_TAKE0(group->cand, &group->host, members);
+  WEFT_TAKE0(group->column_start, &group->host, members);
+  WEFT_TAKE(group->column_plane, &group->host, columns);
+  WEFT_TAKE(group->column_leaf, &group->host, columns);
+  WEFT_TAKE(base, &group->host, problem->p + 1);
   base[0] = PLANES_BEFORE;
   for (size_t j = 0; j < problem->p; j++) base[j + 1] = base[j] + (uint32_t) problem->levels[j];
-  for (size_t k = 0; k < b->count; k++) {
-    universe *u = &b->universes[k];
+  for (size_t k = 0; k < group->count; k++) {
+    universe *scope = &group->universes[k];
     const size_t child = nodes ? nodes[k].node : 0;
-    u->size = (uint32_t) (nodes ? nodes[k].universe : problem->p);
-    u->limit = (uint32_t) (nodes ? nodes[k].max_parents : device->ready->max_parents + 1);
-    u->cand = (uint32_t) at;
-    u->column = (uint32_t) column;
-    u->child = (uint32_t) child;
-    u->root = nodes ? device->root[child] : (uint32_t) PLANE_ALL;
-    if (device->family && varies == WEFT_BN_PARENTS) u->parents_kind = 1 + device->classes[child];
-    if (device->family && varies == WEFT_BN_FAMILY) u->family_kind = 1 + device->classes[child];
-    u->score = b->scores;
-    u->best = b->bests;
-    weft_bn_offsets(&device->ready->binomials, u->size, u->limit, u->offset);
-    b->scores += u->offset[u->limit + 1];
-    b->bests += u->offset[u->limit];
-    for (size_t j = 0; j < u->size; j++) {
+    scope->size = (uint32_t) (nodes ? nodes[k].universe : problem->p);
+    scope->limit = (uint32_t) (nodes ? nodes[k].max_parents : device->ready->max_parents + 1);
+    scope->cand = (uint32_t) at;
+    scope->column = (uint32_t) column;
+    scope->child = (uint32_t) child;
+    scope->root = nodes ? device->root[child] : (uint32_t) PLANE_ALL;
+    if (device->family && varies == WEFT_BN_PARENTS) scope->parents_kind = 1 + device->classes[child];
+    if (device->family && varies == WEFT_BN_FAMILY) scope->family_kind = 1 + device->classes[child];
+    scope->score = group->scores;
+    scope->best = group->bests;
+    weft_bn_offsets(&device->ready->binomials, scope->size, scope->limit, scope->offset);
+    group->scores += scope->offset[scope->limit + 1];
+    group->bests += scope->offset[scope->limit];
+    for (size_t j = 0; j < scope->size; j++) {
       const size_t v = nodes ? nodes[k].candidate[j] : j;
-      b->cand[at] = (uint32_t) v;
-      b->column_start[at++] = (uint32_t) (column - u->column);
+      group->cand[at] = (uint32_t) v;
+      group->column_start[at++] = (uint32_t) (column - scope->column);
       for (uint32_t l = base[v]; l < base[v + 1]; l++, column++) {
-        b->column_plane[column] = l;
-        b->column_leaf[column] = (uint32_t) j;
+        group->column_plane[column] = l;
+        group->column_leaf[column] = (uint32_t) j;
       }
     }
-    b->column_start[at++] = (uint32_t) (column - u->column);
+    group->column_start[at++] = (uint32_t) (column - scope->column);
   }
-  SEND(b->d_universes, b->universes, b->count);
-  SEND(b->d_cand, b->cand, members);
-  SEND(b->d_start, b->column_start, members);
-  SEND(b->d_plane, b->column_plane, columns);
-  SEND(b->d_leaf, b->column_leaf, columns);
-  WEFT_DEVICE_TAKE(b->d_first, &device->mem, b->count + 1);
+  SEND(group->d_universes, group->universes, group->count);
+  SEND(group->d_cand, group->cand, members);
+  SEND(group->d_start, group->column_start, members);
+  SEND(group->d_plane, group->column_plane, columns);
+  SEND(group->d_leaf, group->column_leaf, columns);
+  WEFT_DEVICE_TAKE(group->d_first, &device->mem, group->count + 1);
   WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
 done:
   return st;
 }
 
-static void drop_batch(resident *device, batch *b)
+static void drop_batch(resident *device, batch *group)
 {
-  void *blocks[] = { b->d_universes, b->d_cand, b->d_start, b->d_plane, b->d_leaf, b->d_first };
+  void *blocks[] = { group->d_universes, group->d_cand, group->d_start, group->d_plane, group->d_leaf, group->d_first };
   cudaStreamSynchronize(device->mem.stream);
   for (void *block : blocks)
     if (block) weft_device_drop(&device->mem, block);
-  weft_arena_end(&b->host);
+  weft_arena_end(&group->host);
 }
 
 typedef void count_kernel(count_job, uint64_t, uint64_t);
@@ -288,28 +288,28 @@ static count_kernel *count_kernel_for(int members, int family)
 }
 
 /* All sets of `size` members of the batch's universes, in launches of about LAUNCH_SECONDS. */
-static weft_status count_size(weft_ctx *ctx, resident *device, batch *b, size_t size, int64_t *out, double from,
+static weft_status count_size(weft_ctx *ctx, resident *device, batch *group, size_t size, int64_t *out, double from,
                               double to)
 {
   weft_status st = WEFT_OK;
   count_job job = device->count;
   count_kernel *kernel = count_kernel_for((int) size - 1, device->family);
   uint64_t first = 0, total = 0, portion = 8192;
-  for (size_t k = 0; k < b->count; k++) {
-    b->first_item[k] = total;
-    if (size <= b->universes[k].limit)
-      total += weft_bn_choose(&device->ready->binomials, b->universes[k].size, size - 1);
+  for (size_t k = 0; k < group->count; k++) {
+    group->first_item[k] = total;
+    if (size <= group->universes[k].limit)
+      total += weft_bn_choose(&device->ready->binomials, group->universes[k].size, size - 1);
   }
-  b->first_item[b->count] = total;
-  WEFT_TRY(copy_up(device, b->d_first, b->first_item, (b->count + 1) * sizeof *b->first_item));
+  group->first_item[group->count] = total;
+  WEFT_TRY(copy_up(device, group->d_first, group->first_item, (group->count + 1) * sizeof *group->first_item));
   WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
-  job.universes = b->d_universes;
-  job.universe_count = (uint32_t) b->count;
-  job.cand = b->d_cand;
-  job.column_start = b->d_start;
-  job.column_plane = b->d_plane;
-  job.column_leaf = b->d_leaf;
-  job.first_item = b->d_first;
+  job.universes = group->d_universes;
+  job.universe_count = (uint32_t) group->count;
+  job.cand = group->d_cand;
+  job.column_start = group->d_start;
+  job.column_plane = group->d_plane;
+  job.column_leaf = group->d_leaf;
+  job.first_item = group->d_first;
   job.out = out;
   job.members = (int) size - 1;
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, device->shared));
@@ -333,14 +333,14 @@ done:
 }
 
 /* Values that need no device: of the empty set, and of every child without parents. */
-static int64_t empty_value(resident *device, const universe *u)
+static int64_t empty_value(resident *device, const universe *scope)
 {
   const weft_bn_problem *problem = device->ready->problem;
   weft_bn_counter *counter = &device->ready->counters[0];
   const size_t n = problem->n;
-  const int32_t *set = problem->set ? problem->set + (size_t) u->child * n : NULL;
-  const uint16_t *codes = device->ready->columns.codes + (size_t) u->child * n;
-  const double levels = problem->levels[u->child];
+  const int32_t *set = problem->set ? problem->set + (size_t) scope->child * n : NULL;
+  const uint16_t *codes = device->ready->columns.codes + (size_t) scope->child * n;
+  const double levels = problem->levels[scope->child];
   uint32_t rows = 0;
   int64_t family = 0;
   for (size_t i = 0; i < n; i++)
@@ -350,7 +350,7 @@ static int64_t empty_value(resident *device, const universe *u)
     }
   const weft_bn_masses mass = weft_bn_masses_of(problem->score, problem->ess, 1, 1, levels);
   const int64_t *f = weft_bn_function(counter, mass.family, rows);
-  for (uint32_t l = 0; l < (uint32_t) problem->levels[u->child]; l++) {
+  for (uint32_t l = 0; l < (uint32_t) problem->levels[scope->child]; l++) {
     family += f[counter->seen[l]];
     counter->seen[l] = 0;
   }
@@ -361,20 +361,20 @@ static int64_t empty_value(resident *device, const universe *u)
 typedef void prune_kernel(prune_job, int);
 
 /* Scores and prunes all sets of the batch, one size after another, since a set needs the best of its subsets. */
-static weft_status prune_batch(weft_ctx *ctx, resident *device, const batch *b, const prune_job *job)
+static weft_status prune_batch(weft_ctx *ctx, resident *device, const batch *group, const prune_job *job)
 {
   weft_status st = WEFT_OK;
   static prune_kernel *const kernels[] = { prune_sets<0>, prune_sets<1>, prune_sets<2>, prune_sets<3>,
                                            prune_sets<4>, prune_sets<5>, prune_sets<6> };
   for (size_t m = 0; m <= device->ready->max_parents; m++) {
     uint64_t most = 0;
-    for (size_t k = 0; k < b->count; k++) {
+    for (size_t k = 0; k < group->count; k++) {
       const uint64_t sets =
-          m <= b->universes[k].limit ? weft_bn_choose(&device->ready->binomials, b->universes[k].size, m) : 0;
+          m <= group->universes[k].limit ? weft_bn_choose(&device->ready->binomials, group->universes[k].size, m) : 0;
       if (sets > most) most = sets;
     }
     if (!most) continue;
-    const dim3 grid((unsigned) fmin(ceil((double) most / 256), 1 << 20), (unsigned) b->count);
+    const dim3 grid((unsigned) fmin(ceil((double) most / 256), 1 << 20), (unsigned) group->count);
     kernels[m <= 6 ? m : 0]<<<grid, 256, 0, device->mem.stream>>>(*job, (int) m);
     WEFT_CUDA(cudaGetLastError());
     WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
@@ -385,8 +385,8 @@ done:
 }
 
 /* Sends what is kept of the batch's nodes to the host, as many nodes at a time as there is room for. */
-static weft_status fetch_batch(weft_ctx *ctx, resident *device, const batch *b, weft_arena *keep, weft_bn_node *nodes,
-                               const int64_t *score, const unsigned long long *kept, double done)
+static weft_status fetch_batch(weft_ctx *ctx, resident *device, const batch *group, weft_arena *keep,
+                               weft_bn_node *nodes, const int64_t *score, const unsigned long long *kept, double done)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -394,15 +394,15 @@ static weft_status fetch_batch(weft_ctx *ctx, resident *device, const batch *b, 
   unsigned long long *d_cursor = NULL, *cursor;
   uint64_t most = 0, total = 0;
   size_t room;
-  for (size_t k = 0; k < b->count; k++) {
+  for (size_t k = 0; k < group->count; k++) {
     total += kept[k];
     if (kept[k] > most) most = kept[k];
     nodes[k].score = NULL;
     nodes[k].kept = (size_t) kept[k];
   }
-  WEFT_TAKE(list, &host, b->count);
-  WEFT_TAKE(cursor, &host, b->count);
-  WEFT_DEVICE_TAKE(d_cursor, &device->mem, b->count);
+  WEFT_TAKE(list, &host, group->count);
+  WEFT_TAKE(cursor, &host, group->count);
+  WEFT_DEVICE_TAKE(d_cursor, &device->mem, group->count);
   room = weft_device_chunk(ctx, (size_t) total + 1, sizeof *d_list, 0);
   if (room < most) {
     st = weft_fail_memory(ctx, "device", (double) most * sizeof *d_list, weft_device_available(ctx),
@@ -410,17 +410,17 @@ static weft_status fetch_batch(weft_ctx *ctx, resident *device, const batch *b, 
     goto done;
   }
   WEFT_DEVICE_TAKE(d_list, &device->mem, room);
-  for (size_t first = 0, last; first < b->count; first = last) {
+  for (size_t first = 0, last; first < group->count; first = last) {
     uint64_t at = 0, sets = 0;
-    for (last = first; last < b->count && at + kept[last] <= room; last++) {
-      const universe *u = &b->universes[last];
+    for (last = first; last < group->count && at + kept[last] <= room; last++) {
+      const universe *scope = &group->universes[last];
       cursor[last] = at;
       at += kept[last];
-      if (u->offset[u->limit + 1] > sets) sets = u->offset[u->limit + 1];
+      if (scope->offset[scope->limit + 1] > sets) sets = scope->offset[scope->limit + 1];
     }
     const dim3 grid((unsigned) fmin(ceil((double) sets / 256), 1 << 20), (unsigned) (last - first));
     WEFT_TRY(copy_up(device, d_cursor, cursor + first, (last - first) * sizeof *cursor));
-    list_sets<<<grid, 256, 0, device->mem.stream>>>(b->d_universes + first, score, d_cursor, d_list);
+    list_sets<<<grid, 256, 0, device->mem.stream>>>(group->d_universes + first, score, d_cursor, d_list);
     WEFT_CUDA(cudaGetLastError());
     for (size_t k = first; k < last; k++) {
       weft_scored *one;
@@ -448,38 +448,38 @@ static weft_status run_batch(weft_ctx *ctx, resident *device, weft_arena *keep, 
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
-  batch b;
+  batch group;
   prune_job job = device->prune;
   unsigned long long *kept;
-  WEFT_TRY(make_batch(ctx, device, nodes, count, &b));
+  WEFT_TRY(make_batch(ctx, device, nodes, count, &group));
   WEFT_TAKE0(kept, &host, count);
-  WEFT_DEVICE_TAKE(job.score, &device->mem, b.scores);
-  WEFT_DEVICE_TAKE(job.best, &device->mem, b.bests);
+  WEFT_DEVICE_TAKE(job.score, &device->mem, group.scores);
+  WEFT_DEVICE_TAKE(job.best, &device->mem, group.bests);
   WEFT_DEVICE_TAKE(job.kept, &device->mem, count);
   WEFT_CUDA(cudaMemsetAsync(job.kept, 0, count * sizeof *job.kept, device->mem.stream));
-  job.universes = b.d_universes;
-  job.cand = b.d_cand;
+  job.universes = group.d_universes;
+  job.cand = group.d_cand;
   if (device->family) {
     int64_t *empty;
     WEFT_TAKE(empty, &host, count);
     for (size_t k = 0; k < count; k++) {
-      empty[k] = empty_value(device, &b.universes[k]);
-      WEFT_TRY(copy_up(device, job.score + b.universes[k].score, empty + k, sizeof *empty));
+      empty[k] = empty_value(device, &group.universes[k]);
+      WEFT_TRY(copy_up(device, job.score + group.universes[k].score, empty + k, sizeof *empty));
     }
     for (size_t m = 1; m <= device->ready->max_parents; m++)
-      WEFT_TRY(count_size(ctx, device, &b, m, job.score,
+      WEFT_TRY(count_size(ctx, device, &group, m, job.score,
                           from + (to - from) * (double) (m - 1) / (double) device->ready->max_parents,
                           from + (to - from) * (double) m / (double) device->ready->max_parents));
   }
-  WEFT_TRY(prune_batch(ctx, device, &b, &job));
+  WEFT_TRY(prune_batch(ctx, device, &group, &job));
   WEFT_CUDA(cudaMemcpyAsync(kept, job.kept, count * sizeof *kept, cudaMemcpyDeviceToHost, device->mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
   weft_device_drop(&device->mem, job.best);
-  WEFT_TRY(fetch_batch(ctx, device, &b, keep, nodes, job.score, kept, to));
+  WEFT_TRY(fetch_batch(ctx, device, &group, keep, nodes, job.score, kept, to));
   weft_device_drop(&device->mem, job.score);
   weft_device_drop(&device->mem, job.kept);
 done:
-  drop_batch(device, &b);
+  drop_batch(device, &group);
   weft_arena_end(&host);
   return st;
 }
@@ -521,21 +521,21 @@ static weft_status make_joint(weft_ctx *ctx, resident *device, const uint64_t *o
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = device->ready->problem;
   const size_t sizes = device->ready->max_parents + 1, n = problem->n;
-  batch b;
+  batch group;
   int64_t *joint, empty;
-  WEFT_TRY(make_batch(ctx, device, NULL, 0, &b));
+  WEFT_TRY(make_batch(ctx, device, NULL, 0, &group));
   WEFT_DEVICE_TAKE(joint, &device->mem, offset[sizes + 1]);
   empty = weft_bn_rounded(weft_bn_function(&device->ready->counters[0],
                                            weft_bn_masses_of(problem->score, problem->ess, 1, 1, 1).parents,
                                            (uint32_t) n)[n]);
   WEFT_TRY(copy_up(device, joint, &empty, sizeof empty));
   for (size_t size = 1; size <= sizes; size++)
-    WEFT_TRY(count_size(ctx, device, &b, size, joint, 0.6 * (double) (size - 1) / (double) sizes,
+    WEFT_TRY(count_size(ctx, device, &group, size, joint, 0.6 * (double) (size - 1) / (double) sizes,
                         0.6 * (double) size / (double) sizes));
   device->prune.joint = joint;
   SEND(device->prune.joint_offset, offset, sizes + 2);
 done:
-  drop_batch(device, &b);
+  drop_batch(device, &group);
   return st;
 }
 

@@ -14,10 +14,10 @@ static void counting_pass(int64_t count, const int32_t *key, int64_t n, const in
                           int64_t *start)
 {
   memset(start, 0, (size_t) (n + 1) * sizeof *start);
-  for (int64_t e = 0; e < count; e++) start[key[e] + 1]++;
+  for (int64_t entry = 0; entry < count; entry++) start[key[entry] + 1]++;
   for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
-  for (int64_t e = 0; e < count; e++) {
-    int64_t at = before ? before[e] : e;
+  for (int64_t entry = 0; entry < count; entry++) {
+    int64_t at = before ? before[entry] : entry;
     order[start[key[at]]++] = at;
   }
 }
@@ -42,43 +42,46 @@ weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
   weft_arena mem = weft_arena_begin(ctx);
   const int one_mode = type != WEFT_IRM_BIPARTITE;
   const int64_t most = n[0] > n[1] ? n[0] : n[1];
-  int32_t *a, *b, *kept_to, *kept_weight = NULL;
+  int32_t *first, *second, *kept_to, *kept_weight = NULL;
   int64_t *order, *sorted, *start, kept = 0, at = 0;
   double *offsets;
-  WEFT_TAKE(a, &mem, (size_t) count + 1);
-  WEFT_TAKE(b, &mem, (size_t) count + 1);
-  for (int64_t e = 0; e < count; e++) {
-    int turn = type == WEFT_IRM_UNDIRECTED && from[e] > to[e];
-    a[e] = turn ? to[e] : from[e];
-    b[e] = turn ? from[e] : to[e];
+  WEFT_TAKE(first, &mem, (size_t) count + 1);
+  WEFT_TAKE(second, &mem, (size_t) count + 1);
+  for (int64_t entry = 0; entry < count; entry++) {
+    int turn = type == WEFT_IRM_UNDIRECTED && from[entry] > to[entry];
+    first[entry] = turn ? to[entry] : from[entry];
+    second[entry] = turn ? from[entry] : to[entry];
   }
   WEFT_TAKE(order, &mem, (size_t) count + 1);
   WEFT_TAKE(sorted, &mem, (size_t) count + 1);
   WEFT_TAKE(start, &mem, (size_t) most + 1);
-  counting_pass(count, b, n[1], NULL, order, start);
+  counting_pass(count, second, n[1], NULL, order, start);
   WEFT_TRY(weft_poll(ctx, 0, 1));
-  counting_pass(count, a, n[0], order, sorted, start);
+  counting_pass(count, first, n[0], order, sorted, start);
   WEFT_TRY(weft_poll(ctx, 0, 1));
   WEFT_TAKE(offsets, arena, (size_t) n[0] + 1);
   WEFT_TAKE(kept_to, arena, (size_t) count + 1);
   if (weight) WEFT_TAKE(kept_weight, arena, (size_t) count + 1);
   int64_t i = 0;
   offsets[0] = 0;
-  for (int64_t e = 0, next; e < count; e = next) {
-    const int64_t edge = sorted[e];
+  for (int64_t entry = 0, next; entry < count; entry = next) {
+    const int64_t edge = sorted[entry];
     int64_t sum = 0;
-    for (next = e; next < count && a[sorted[next]] == a[edge] && b[sorted[next]] == b[edge]; next++)
+    for (next = entry; next < count && first[sorted[next]] == first[edge] && second[sorted[next]] == second[edge];
+         next++)
       sum += weight ? weight[sorted[next]] : 1;
-    for (; i < a[edge]; i++) offsets[i + 1] = (double) kept;
-    if (sum == 0 || (one_mode && !self && a[edge] == b[edge]) || listed(missing, a[edge], b[edge], &at)) continue;
+    for (; i < first[edge]; i++) offsets[i + 1] = (double) kept;
+    if (sum == 0 || (one_mode && !self && first[edge] == second[edge]) ||
+        listed(missing, first[edge], second[edge], &at))
+      continue;
     if (weight && sum > INT32_MAX) {
       st = weft_fail(ctx, WEFT_ERR_INPUT,
                      "The counts of one pair must add up to at most 2147483647; those of row %lld and "
                      "column %lld add up to %lld.",
-                     (long long) a[edge] + 1, (long long) b[edge] + 1, (long long) sum);
+                     (long long) first[edge] + 1, (long long) second[edge] + 1, (long long) sum);
       goto done;
     }
-    kept_to[kept] = b[edge];
+    kept_to[kept] = second[edge];
     if (weight) kept_weight[kept] = (int32_t) sum;
     kept++;
   }
@@ -114,12 +117,12 @@ static void turn_columns(const weft_irm_edges *edges, int64_t first, int64_t las
 {
   for (int64_t i = 0; i < edges->n[0]; i++) {
     const int64_t end = (int64_t) edges->start[i + 1];
-    for (int64_t e = first == 0 ? (int64_t) edges->start[i] : first_from(edges, i, first);
-         e < end && edges->to[e] < last; e++) {
-      if (drop_diagonal && edges->to[e] == i) continue;
-      const int64_t at = next[edges->to[e]]++;
+    for (int64_t entry = first == 0 ? (int64_t) edges->start[i] : first_from(edges, i, first);
+         entry < end && edges->to[entry] < last; entry++) {
+      if (drop_diagonal && edges->to[entry] == i) continue;
+      const int64_t at = next[edges->to[entry]]++;
       if (to) to[at] = (int32_t) i;
-      if (weight) weight[at] = edges->weight[e];
+      if (weight) weight[at] = edges->weight[entry];
     }
   }
 }
@@ -189,10 +192,10 @@ static weft_status make_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
   WEFT_TAKE0(start, arena, (size_t) n + 1);
   WEFT_TAKE(next, &mem, (size_t) n + 1);
   for (int64_t i = 0; i < edges->n[0]; i++)
-    for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
-      if (edges->to[e] == i) continue;
+    for (int64_t entry = (int64_t) edges->start[i]; entry < (int64_t) edges->start[i + 1]; entry++) {
+      if (edges->to[entry] == i) continue;
       start[i + 1]++;
-      if (backward) start[edges->to[e] + 1]++;
+      if (backward) start[edges->to[entry] + 1]++;
     }
   for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
   total = start[n];
@@ -202,18 +205,18 @@ static weft_status make_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
   WEFT_TRY(weft_poll(ctx, 0, 1));
   /* backward entries first: a node's smaller neighbours come from rows above its own */
   for (int64_t i = 0; i < edges->n[0] && backward; i++)
-    for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
-      if (edges->to[e] == i) continue;
-      int64_t at = next[edges->to[e]]++;
+    for (int64_t entry = (int64_t) edges->start[i]; entry < (int64_t) edges->start[i + 1]; entry++) {
+      if (edges->to[entry] == i) continue;
+      int64_t at = next[edges->to[entry]]++;
       to[at] = (int32_t) i;
-      if (weight) weight[at] = edges->weight[e];
+      if (weight) weight[at] = edges->weight[entry];
     }
   for (int64_t i = 0; i < edges->n[0]; i++)
-    for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
-      if (edges->to[e] == i) continue;
+    for (int64_t entry = (int64_t) edges->start[i]; entry < (int64_t) edges->start[i + 1]; entry++) {
+      if (edges->to[entry] == i) continue;
       int64_t at = next[i]++;
-      to[at] = edges->to[e];
-      if (weight) weight[at] = edges->weight[e];
+      to[at] = edges->to[entry];
+      if (weight) weight[at] = edges->weight[entry];
     }
   *out = (weft_irm_lists){ start, to, weight };
   *entries = total;
@@ -233,10 +236,10 @@ static weft_status make_self(weft_arena *arena, const weft_irm_edges *links, con
   WEFT_TAKE0(pair, arena, (size_t) links->n[0] + 1);
   for (int64_t i = 0; i < links->n[0]; i++) {
     pair[i] = 1;
-    for (int64_t e = (int64_t) links->start[i]; e < (int64_t) links->start[i + 1]; e++)
-      if (links->to[e] == i) weight[i] = links->weight ? links->weight[e] : 1;
-    for (int64_t e = (int64_t) missing->start[i]; e < (int64_t) missing->start[i + 1]; e++)
-      if (missing->to[e] == i) pair[i] = 0;
+    for (int64_t entry = (int64_t) links->start[i]; entry < (int64_t) links->start[i + 1]; entry++)
+      if (links->to[entry] == i) weight[i] = links->weight ? links->weight[entry] : 1;
+    for (int64_t entry = (int64_t) missing->start[i]; entry < (int64_t) missing->start[i + 1]; entry++)
+      if (missing->to[entry] == i) pair[i] = 0;
   }
   out->self_weight = weight;
   out->self_pair = pair;
@@ -276,7 +279,7 @@ static const char *wrong_row(const check *must, const weft_irm_edges *edges, int
   const int32_t *to = edges->to;
   int ascend = 1, counts = 1, in_range = 1;
   if (first == last) return NULL;
-  for (int64_t e = first + 1; e < last; e++) ascend &= to[e] > to[e - 1];
+  for (int64_t entry = first + 1; entry < last; entry++) ascend &= to[entry] > to[entry - 1];
   if (!ascend) return "columns must ascend within a row";
   if (to[first] < 0 || to[last - 1] >= edges->n[1]) return "a column is none of the graph's";
   if (must->type == WEFT_IRM_UNDIRECTED && to[first] < i)
@@ -285,9 +288,9 @@ static const char *wrong_row(const check *must, const weft_irm_edges *edges, int
     const int64_t own = first_from(edges, i, i);
     if (own < last && to[own] == i) return "a node must not be paired with itself";
   }
-  for (int64_t e = first; e < last && edges->weight; e++) {
-    counts &= edges->weight[e] >= 1;
-    in_range &= edges->weight[e] <= MAX_UNITS && edges->weight[e] >= -MAX_UNITS;
+  for (int64_t entry = first; entry < last && edges->weight; entry++) {
+    counts &= edges->weight[entry] >= 1;
+    in_range &= edges->weight[entry] <= MAX_UNITS && edges->weight[entry] >= -MAX_UNITS;
   }
   if (edges->weight && !must->real && !counts) return "a count must be 1 or more";
   if (must->real && (!edges->weight || !in_range)) return "a value is out of its range";
@@ -402,8 +405,8 @@ weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
   if (unit > 0)
     out->log_factorials =
         ((double) links->n[0] * (double) links->n[1] - (double) missing->count) * (IRM_LOG_ROOT_2PI + log_scale);
-  for (int64_t e = 0; links->weight && unit == 0 && e < links->count; e++)
-    out->log_factorials += irm_log_gamma(1.0 + links->weight[e]);
+  for (int64_t entry = 0; links->weight && unit == 0 && entry < links->count; entry++)
+    out->log_factorials += irm_log_gamma(1.0 + links->weight[entry]);
 done:
   return st;
 }

@@ -30,25 +30,25 @@ static irm_crowd crowd_of(const irm_state *state, int mode, int32_t c)
                       state->reached + row,     state->squares + row };
 }
 
-/* T of one cluster, or with `b` of two together. */
-static double unevenness(const irm_state *state, int mode, const irm_crowd *a, const irm_crowd *b)
+/* T of one cluster, or with `other_crowd` of two together. */
+static double unevenness(const irm_state *state, int mode, const irm_crowd *one, const irm_crowd *other_crowd)
 {
   const int other = 1 - mode;
-  const int64_t all = a->nodes + (b ? b->nodes : 0);
-  const double nodes = (double) all, sampled = (double) (a->sampled + (b ? b->sampled : 0));
+  const int64_t all = one->nodes + (other_crowd ? other_crowd->nodes : 0);
+  const double nodes = (double) all, sampled = (double) (one->sampled + (other_crowd ? other_crowd->sampled : 0));
   const double expected = sampled * (1 - 1 / nodes);
   double excess = 0, variance = 0;
   if (all < 2 || all > IRM_SPLIT_NODES || sampled < 1) return 0;
   for (int32_t at = 0; at < state->active_count[other]; at++) {
     const int32_t m = state->active[other][at];
-    const double n = (double) (a->links[m] + (b ? b->links[m] : 0)), mean = n / nodes;
-    const double reached = (double) (a->reached[m] + (b ? b->reached[m] : 0));
-    const double squares = (double) a->squares[m] + (b ? (double) b->squares[m] : 0);
+    const double n = (double) (one->links[m] + (other_crowd ? other_crowd->links[m] : 0)), mean = n / nodes;
+    const double reached = (double) (one->reached[m] + (other_crowd ? other_crowd->reached[m] : 0));
+    const double squares = (double) one->squares[m] + (other_crowd ? (double) other_crowd->squares[m] : 0);
     const double apart = squares - 2 * mean * reached + sampled * mean * mean, size = (double) state->sizes[other][m];
     double var = state->model->poisson ? mean : mean * (1 - mean / size), spread = 2 + 1 / mean;
-    if (a->values) {
+    if (one->values) {
       const double pairs = nodes * size;
-      var = ((double) (a->values[m] + (b ? b->values[m] : 0)) - n * n / pairs) / pairs * size;
+      var = ((double) (one->values[m] + (other_crowd ? other_crowd->values[m] : 0)) - n * n / pairs) / pairs * size;
       spread = 2;
     }
     if (!(var > 0)) continue;
@@ -80,10 +80,10 @@ static void add_node(irm_state *state, int mode, int64_t i, int64_t *count)
   uint64_t *squares = state->squares + (size_t) c * (size_t) state->k[1 - mode];
   state->sampled_nodes[c]++;
   /* (x + w)² - x² = w (2 x + w), link by link */
-  for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) count[z[links->to[e]]] = 0;
-  for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
-    const int32_t m = z[links->to[e]];
-    const int64_t w = links->weight ? links->weight[e] : 1;
+  for (int64_t entry = links->start[i]; entry < links->start[i + 1]; entry++) count[z[links->to[entry]]] = 0;
+  for (int64_t entry = links->start[i]; entry < links->start[i + 1]; entry++) {
+    const int32_t m = z[links->to[entry]];
+    const int64_t w = links->weight ? links->weight[entry] : 1;
     squares[m] += (uint64_t) w * (2 * (uint64_t) count[m] + (uint64_t) w);
     reached[m] += w;
     count[m] += w;

@@ -269,8 +269,8 @@ static weft_status scan(weft_ctx *poll, irm_state *state, irm_trial *trial, int 
 static void pooled_rates(const irm_state *state, int32_t a, int32_t b, double *rates)
 {
   const size_t k = (size_t) state->k[0];
-  for (int d = 0; d < state->directions; d++) {
-    const int64_t *links = state->links[d], *pairs = state->pairs[d];
+  for (int direction = 0; direction < state->directions; direction++) {
+    const int64_t *links = state->links[direction], *pairs = state->pairs[direction];
     for (int32_t at = 0; at < state->active_count[0]; at++) {
       const size_t m = (size_t) state->active[0][at];
       int64_t n = links[a * k + m] + links[b * k + m], p = pairs[a * k + m] + pairs[b * k + m];
@@ -279,9 +279,10 @@ static void pooled_rates(const irm_state *state, int32_t a, int32_t b, double *r
         n = links[a * k + a] + links[b * k + b] + links[a * k + b] + (both ? links[b * k + a] : 0);
         p = pairs[a * k + a] + pairs[b * k + b] + pairs[a * k + b] + (both ? pairs[b * k + a] : 0);
       }
-      rates[d * k + m] = p ? ((double) n + 0.5) / ((double) p + 1) : 0.5;
+      rates[direction * k + m] = p ? ((double) n + 0.5) / ((double) p + 1) : 0.5;
     }
-    rates[d * k + a] = rates[d * k + b] = state->sizes[0][a] ? rates[d * k + a] : rates[d * k + b];
+    rates[direction * k + a] = rates[direction * k + b] =
+        state->sizes[0][a] ? rates[direction * k + a] : rates[direction * k + b];
   }
 }
 
@@ -290,12 +291,12 @@ static double launch_odds(const irm_state *state, int32_t a, int32_t b, const do
 {
   const size_t k = (size_t) state->k[0];
   double odds = 0;
-  for (int d = 0; d < state->directions; d++) {
-    const int64_t *links = state->links[d], *pairs = state->pairs[d];
+  for (int direction = 0; direction < state->directions; direction++) {
+    const int64_t *links = state->links[direction], *pairs = state->pairs[direction];
     for (int32_t at = 0; at < state->active_count[0]; at++) {
       const size_t m = (size_t) state->active[0][at];
-      const double n = (double) state->profile.links[d][m], p = (double) state->profile.pairs[d][m],
-                   prior = rates[d * k + m];
+      const double n = (double) state->profile.links[direction][m], p = (double) state->profile.pairs[direction][m],
+                   prior = rates[direction * k + m];
       if (p == 0) continue;
       const double rate_a = ((double) links[a * k + m] + p * prior) / ((double) pairs[a * k + m] + p);
       const double rate_b = ((double) links[b * k + m] + p * prior) / ((double) pairs[b * k + m] + p);

@@ -49,18 +49,18 @@ done:
 
 /* The n-th proposal of all chains that waits for its outcome: first those that were never evaluated, which take
  * longest. */
-static irm_trial *waiting(irm_state *const *states, int chains, int n, irm_state **state, int *number)
+static irm_trial *waiting(irm_state *const *states, int chains, int which, irm_state **state, int *number)
 {
   for (int known = 0; known < 2; known++)
     for (int c = 0; c < chains; c++) {
       const irm_queue *queue = &states[c]->queue;
       const int first = known ? queue->next : queue->begun, count = (known ? queue->begun : queue->end) - first;
-      if (n < count) {
+      if (which < count) {
         *state = states[c];
-        *number = first + n;
+        *number = first + which;
         return &states[c]->trials[*number % states[c]->trial_count];
       }
-      n -= count;
+      which -= count;
     }
   return NULL;
 }

@@ -124,15 +124,15 @@ static void load_member(const irm_state *state, irm_pair *p, int32_t node, int64
 {
   const weft_irm_lists *links = &state->graph->links[p->mode], *missing = &state->graph->missing[p->mode];
   const int32_t *z = state->z[1 - p->mode], *place = state->place[1 - p->mode];
-  for (int64_t e = links->start[node]; e < links->start[node + 1]; e++) {
-    const int64_t to = entry_of(p, place[z[links->to[e]]], first, end);
-    p->entries[to].links += links->weight ? links->weight[e] : 1;
-    if (p->squares) p->squares[to] += (int64_t) links->weight[e] * links->weight[e];
+  for (int64_t entry = links->start[node]; entry < links->start[node + 1]; entry++) {
+    const int64_t to = entry_of(p, place[z[links->to[entry]]], first, end);
+    p->entries[to].links += links->weight ? links->weight[entry] : 1;
+    if (p->squares) p->squares[to] += (int64_t) links->weight[entry] * links->weight[entry];
   }
-  for (int64_t e = state->graph->missing_count[0] ? missing->start[node] : 0;
-       state->graph->missing_count[0] && e < missing->start[node + 1]; e++)
-    p->entries[entry_of(p, place[z[missing->to[e]]], first, end)].missing++;
-  for (int64_t e = first; e < *end; e++) p->seen[p->entries[e].at] = -1;
+  for (int64_t entry = state->graph->missing_count[0] ? missing->start[node] : 0;
+       state->graph->missing_count[0] && entry < missing->start[node + 1]; entry++)
+    p->entries[entry_of(p, place[z[missing->to[entry]]], first, end)].missing++;
+  for (int64_t entry = first; entry < *end; entry++) p->seen[p->entries[entry].at] = -1;
 }
 
 /* Counts each member's links and missing pairs by cluster of the other mode; says whether they are dense and whether
@@ -170,10 +170,10 @@ static void add_member(irm_pair *p, int side, int64_t x, int by)
   pair_side *cluster = &p->sides[side];
   cluster->nodes += by;
   for (int32_t at = 0; at < p->clusters; at++) cluster->pairs[at] += by * p->sizes[at];
-  for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
-    cluster->links[p->entries[e].at] += by * p->entries[e].links;
-    cluster->pairs[p->entries[e].at] -= by * p->entries[e].missing;
-    if (p->squares) cluster->values[p->entries[e].at] += by * p->squares[e];
+  for (int64_t entry = p->start[x]; entry < p->start[x + 1]; entry++) {
+    cluster->links[p->entries[entry].at] += by * p->entries[entry].links;
+    cluster->pairs[p->entries[entry].at] -= by * p->entries[entry].missing;
+    if (p->squares) cluster->values[p->entries[entry].at] += by * p->squares[entry];
   }
 }
 
@@ -374,8 +374,8 @@ static void move(const irm_state *state, irm_pair *p, int side, int64_t x, int b
     return;
   }
   memcpy(cluster->now, cluster->bare[by > 0], (size_t) p->clusters * sizeof *cluster->now);
-  for (int64_t e = p->start[x]; e < p->start[x + 1]; e++)
-    cluster->now[p->entries[e].at] = cluster->next[e - p->start[x]];
+  for (int64_t entry = p->start[x]; entry < p->start[x + 1]; entry++)
+    cluster->now[p->entries[entry].at] = cluster->next[entry - p->start[x]];
   fill_bare(state, p, side);
 }
 
