@@ -111,19 +111,19 @@ typedef struct weft_irm_ops {
   void (*close)(struct irm_engine *engine);
   /* New labels of all modes from the blocks and, blocked, the drawn log μ; sizes go to the state, and from the
    * collapsed sampler blocks and active clusters too. poll may be NULL on the CPU. */
-  weft_status (*labels)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, double done, double total);
+  weft_status (*labels)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *state, double done, double total);
   /* Gives every label l of a mode the name place[mode][l] (when `rename`), then counts the blocks. Sizes go to the
    * state too. */
-  weft_status (*count)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, int rename, double done,
+  weft_status (*count)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *state, int rename, double done,
                        double total);
   /* rows[l]: what the blocks of row cluster l contribute to the log posterior, k[0] of them. */
-  weft_status (*block_sums)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, double *rows);
+  weft_status (*block_sums)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *state, double *rows);
   /* Labels, and blocks when asked for, to the state; and both from it. */
-  weft_status (*fetch)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, int blocks);
-  weft_status (*put)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s);
+  weft_status (*fetch)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *state, int blocks);
+  weft_status (*put)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *state);
   /* Marks the present labels as the best so far; copies the best ones to the chain. */
-  weft_status (*keep)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s);
-  weft_status (*fetch_best)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s);
+  weft_status (*keep)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *state);
+  weft_status (*fetch_best)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *state);
   /* Seconds per stage since open; zeros on the CPU. */
   void (*stages)(struct irm_engine *engine, double seconds[WEFT_IRM_STAGES]);
 } weft_irm_ops;

@@ -73,33 +73,33 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
                            weft_irm_chain *chain, int threads, irm_state *out);
 
 /* Active clusters, ascending, from the sizes. */
-void irm_state_count_active(irm_state *s, int mode);
+void irm_state_count_active(irm_state *state, int mode);
 
 /* Sizes, active clusters and pairs from the labels; then the links of slices of mode 0's nodes, and what follows from
  * them. */
-void irm_state_count_begin(irm_state *s);
-void irm_state_count_slice(irm_state *s, int64_t first, int64_t last);
-void irm_state_count_end(irm_state *s);
+void irm_state_count_begin(irm_state *state);
+void irm_state_count_slice(irm_state *state, int64_t first, int64_t last);
+void irm_state_count_end(irm_state *state);
 /* All of this, with polls in between; poll may be NULL. */
-weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double total);
+weft_status irm_count_blocks(weft_ctx *poll, irm_state *state, double done, double total);
 
 /* A cluster gains or loses nodes: its size, and its place among the active ones. */
-void irm_change_size(irm_state *s, int mode, int32_t l, int64_t by);
+void irm_change_size(irm_state *state, int mode, int32_t l, int64_t by);
 
 /* Takes node i out of its cluster; the profile is then the node's. Unassigned neighbours (label -1) do not count. */
-void irm_take_out(irm_state *s, int mode, int64_t i);
+void irm_take_out(irm_state *state, int mode, int64_t i);
 /* Puts the node of the profile into cluster l. */
-void irm_put_in(irm_state *s, int mode, int64_t i, int32_t l);
+void irm_put_in(irm_state *state, int mode, int64_t i, int32_t l);
 /* Gain in Σ f of putting the node of the profile into cluster l. */
-double irm_gain(const irm_state *s, int mode, int32_t l);
+double irm_gain(const irm_state *state, int mode, int32_t l);
 /* Gain in Σ f of making one cluster of a and b. */
-double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b);
+double irm_merge_gain(const irm_state *state, int mode, int32_t a, int32_t b);
 /* The which-th empty cluster of a mode, from 0; -1 when there are fewer. */
-int32_t irm_free_cluster(const irm_state *s, int mode, int32_t which);
+int32_t irm_free_cluster(const irm_state *state, int mode, int32_t which);
 
 /* The log posterior from the sums of the rows of blocks; and these sums. */
-double irm_state_log_posterior(const irm_state *s);
-void irm_state_block_sums(irm_state *s);
+double irm_state_log_posterior(const irm_state *state);
+void irm_state_block_sums(irm_state *state);
 
 /* ---- draws: index = sweep, then what the stream's own index is ---- */
 

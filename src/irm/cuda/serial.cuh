@@ -7,7 +7,7 @@
 struct irm_serial;
 
 /* The graph and room for one chain, from the arenas. */
-weft_status irm_serial_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const irm_state *s,
+weft_status irm_serial_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const irm_state *state,
                             irm_serial **out);
 /* New labels of all modes in the state, from its blocks and, for the blocked sampler, its log μ. */
-weft_status irm_serial_labels(weft_ctx *ctx, irm_serial *r, irm_state *s, double done, double total);
+weft_status irm_serial_labels(weft_ctx *ctx, irm_serial *serial, irm_state *state, double done, double total);

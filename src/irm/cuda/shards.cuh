@@ -39,6 +39,6 @@ struct irm_shards {
 
 /* Cuts both modes into shards and sends those that fit into `room` bytes; a part of `room` is kept for streaming the
  * others, if there are any. */
-weft_status irm_shards_make(weft_ctx *ctx, irm_shards *s, double room);
+weft_status irm_shards_make(weft_ctx *ctx, irm_shards *shards, double room);
 /* The shard's memory on the device: where it stays, or where it has just been sent. */
-weft_status irm_shard_bring(irm_shards *s, const irm_shard &shard, irm_shard_view *v);
+weft_status irm_shard_bring(irm_shards *shards, const irm_shard &shard, irm_shard_view *view);

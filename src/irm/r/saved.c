@@ -100,7 +100,7 @@ static const char *name_of_type(int type)
   }
 }
 
-static SEXP next_item(reader *r);
+static SEXP next_item(reader *input);
 
 /* The symbol that names an attribute. */
 static SEXP next_tag(reader *input)

@@ -17,7 +17,7 @@ typedef struct proposal {
   int possible;
 } proposal;
 
-/* Node z with new predecessors. `lost`: it may have lost some that its present set needs; `gained`: it has new ones. */
+/* `node` with new predecessors. `lost`: it may have lost some that its present set needs; `gained`: it has new ones. */
 WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *replica, int32_t node, const uint64_t *before,
                   int lost, int gained, proposal *out, change *changes, size_t words, int fast)
 {
@@ -38,7 +38,7 @@ WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *replica, in
   changes[out->changes++] = (change){ node, pick };
 }
 
-/* Marks z, or its absence, at every parent of its set `pick`. */
+/* Marks `node`, or its absence, at every parent of its set `pick`. */
 WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *replica, int32_t node, int32_t pick, int there,
                         size_t words)
 {
@@ -135,10 +135,10 @@ static void start(const weft_bn_lists *lists, weft_bn_replica *replica)
 }
 
 #define KERNEL(name, words, fast) \
-  static void name(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, \
+  static void name(const weft_bn_lists *lists, weft_bn_replica *replica, weft_rng rng, double beta, uint64_t first, \
                    size_t count, weft_bn_best *best, uint64_t stamp) \
   { \
-    steps(lists, r, rng, beta, first, count, best, stamp, words, fast); \
+    steps(lists, replica, rng, beta, first, count, best, stamp, words, fast); \
   }
 KERNEL(steps_1, 1, 0)
 KERNEL(steps_2, 2, 0)

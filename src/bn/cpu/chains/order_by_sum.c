@@ -41,7 +41,7 @@ static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *weights, s
   return at;
 }
 
-/* Lays out the sets of node z from chunk `at` on, or counts its chunks when there is no room yet: zone after zone, and
+/* Lays out the sets of `node` from chunk `at` on, or counts its chunks when there is no room yet: zone after zone, and
  * after each copies of the sets that its last ones still need. */
 static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *weights, size_t node, size_t at)
 {
@@ -92,7 +92,7 @@ done:
 
 /* ---- a node's value ---- */
 
-/* Σ of the weights that count for node z, or 0 when no set fits; *reference gets what they are relative to. `last`: a
+/* Σ of the weights that count for `node`, or 0 when no set fits; *reference gets what they are relative to. `last`: a
  * set must have a member of it; NULL: it need not. */
 WIDE double node_sum(const weft_bn_weights *weights, size_t node, const uint64_t *before, const uint64_t *last,
                      int64_t *reference, size_t words)

@@ -44,7 +44,7 @@ typedef struct settle_run {
   const weft_bn_settle *job;
   settler *settlers;
   settler **open; /* those that are not done */
-  void (*advance)(const weft_bn_lists *lists, settler *s, double places);
+  void (*advance)(const weft_bn_lists *lists, settler *start, double places);
   double portion;
 } settle_run;
 
@@ -290,7 +290,10 @@ WIDE void advance(const weft_bn_lists *lists, settler *start, double places_left
 }
 
 #define KERNEL(name, words, fast) \
-  static void name(const weft_bn_lists *lists, settler *s, double places) { advance(lists, s, places, words, fast); }
+  static void name(const weft_bn_lists *lists, settler *start, double places) \
+  { \
+    advance(lists, start, places, words, fast); \
+  }
 KERNEL(advance_1, 1, 0)
 KERNEL(advance_2, 2, 0)
 KERNEL(advance_any, lists->words, 0)

@@ -86,7 +86,7 @@ void weft_bn_climber_shuffle(weft_bn_climber *climber)
   set_places(climber);
 }
 
-/* Moves node v to `to`, a place in the order without it. */
+/* Moves `node` to `to`, a place in the order without it. */
 static void put(weft_bn_climber *climber, size_t node, int32_t to)
 {
   int32_t at = climber->place[node];
@@ -100,7 +100,8 @@ static void put(weft_bn_climber *climber, size_t node, int32_t to)
   climber->place[node] = to;
 }
 
-/* Places in the order without v between which required edges leave it: after `*low` nodes at least, `*high` at most. */
+/* Places in the order without `node` between which required edges leave it: after `*low` nodes at least, `*high` at
+ * most. */
 static void allowed_places(const weft_bn_climber *climber, size_t node, int32_t *low, int32_t *high)
 {
   const size_t p = climber->problem->p;
@@ -181,11 +182,11 @@ static void value_all(weft_bn_climber *climber, weft_bn_scorer *scorer)
 
 /* ---- one move ---- */
 
-/* Nodes that matter to the position of v, ascending by place; flags say why. Returns how many. */
+/* Why a node matters to another one's position: it has it as a candidate, or is a candidate of it. */
 enum { KID = 1, PARENT = 2 };
 
-/* Fills climber->relevant with the candidates of v and the nodes whose candidate v is, as far as they have been
- * inserted, ascending by place, and `why` with what they are to v. Returns how many. best_place() clears `why`
+/* Fills climber->relevant with the candidates of `node` and the nodes whose candidate it is, as far as they have been
+ * inserted, ascending by place, and `why` with what they are to it. Returns how many. best_place() clears `why`
  * again. */
 static size_t list_relevant(weft_bn_climber *climber, size_t node)
 {
@@ -214,7 +215,8 @@ static size_t list_relevant(weft_bn_climber *climber, size_t node)
   return count;
 }
 
-/* Finds the best place for v; returns its place in the order without it, which is its own when nothing is better. */
+/* Finds the best place for `node`; returns its place in the order without it, which is its own when nothing is better.
+ */
 static int32_t best_place(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t node)
 {
   uint8_t *why = climber->why;
@@ -238,7 +240,7 @@ static int32_t best_place(weft_bn_climber *climber, weft_bn_scorer *scorer, size
     now += climber->value[w];
   }
   best = now + TIE_UNITS;
-  for (size_t k = 0;; k++) { /* v between the nodes k - 1 and k of those that matter */
+  for (size_t k = 0;; k++) { /* between the nodes k - 1 and k of those that matter */
     const int32_t before =
         k ? climber->place[climber->relevant[k - 1]] + 1 - (climber->place[climber->relevant[k - 1]] > own_place) : 0;
     const int32_t after =
@@ -259,7 +261,7 @@ static int32_t best_place(weft_bn_climber *climber, weft_bn_scorer *scorer, size
   return found;
 }
 
-/* After v went from one place to another: the values of those that it passed, and its own. */
+/* After `node` went from one place to another: the values of those that it passed, and its own. */
 static void after_move(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t node, int32_t from, int32_t to)
 {
   const int32_t least = from < to ? from : to, most = from < to ? to : from;

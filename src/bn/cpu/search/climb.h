@@ -46,13 +46,13 @@ typedef struct weft_bn_climber {
 weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                  weft_bn_trees *trees, size_t number, weft_bn_climber *out);
 /* A random order, into which no node has been inserted yet. */
-void weft_bn_climber_shuffle(weft_bn_climber *c);
+void weft_bn_climber_shuffle(weft_bn_climber *climber);
 /* Prepares it to climb, and then to use the kicks. `grown` (not NULL): at first, only nodes with new candidates and
  * those around them are queued. */
-void weft_bn_climber_begin(weft_bn_climber *c, size_t kicks, const uint8_t *grown);
+void weft_bn_climber_begin(weft_bn_climber *climber, size_t kicks, const uint8_t *grown);
 /* Continues to climb until `portion` sets have been scored or values requested, or until it is done. */
-void weft_bn_climber_advance(weft_bn_climber *c, weft_bn_scorer *scorer, double portion);
+void weft_bn_climber_advance(weft_bn_climber *climber, weft_bn_scorer *scorer, double portion);
 /* Makes a lane of another climber's best order, whose kicks are those from number `first` on. */
 void weft_bn_climber_follow(weft_bn_climber *lane, const weft_bn_climber *from, size_t first, size_t kicks);
 /* Takes over what a lane moved, if the best order's score does not get worse. */
-void weft_bn_climber_take_over(weft_bn_climber *c, const weft_bn_climber *lane, weft_bn_scorer *scorer);
+void weft_bn_climber_take_over(weft_bn_climber *climber, const weft_bn_climber *lane, weft_bn_scorer *scorer);

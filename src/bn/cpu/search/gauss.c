@@ -101,7 +101,7 @@ INLINE void extend(const step *job)
 }
 
 #define EXTEND(name, target) \
-  target static void extend_##name(const step *s) { extend(s); }
+  target static void extend_##name(const step *job) { extend(job); }
 WEFT_VARIANTS(EXTEND)
 
 /* The factor of the members, parents and then the child; *log_parents: of the parents' determinant. Returns the child's

@@ -121,11 +121,11 @@ static inline weft_bn_covariances weft_bn_near_covariances(const weft_bn_near *n
 
 /* Raw scores of the child with the parents and each of `count` candidates, of which are given the covariances with each
  * parent, the variances, and the covariances with the child. These are read up to a multiple of LANES. */
-void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances c, const size_t *parents, size_t m,
+void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances covariances, const size_t *parents, size_t m,
                           const double *const *row, const double *left, const double *cross, size_t count,
                           int64_t *out);
 /* Raw scores without each of the parents. */
-void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances c, const size_t *parents, size_t m,
+void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances covariances, const size_t *parents, size_t m,
                            int64_t *out);
 
 /* Parents of each node among those before it: grown from the best single one on, by the best each time, while the

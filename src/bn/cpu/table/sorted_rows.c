@@ -293,7 +293,7 @@ int weft_bn_sort_pays(const weft_bn_layout *layout, const weft_bn_sorted *sorted
          2.5 * sorted->rows * (double) g->count;
 }
 
-typedef void sum_function(const weft_bn_layout *layout, const weft_bn_sorted *s, const weft_bn_group *g,
+typedef void sum_function(const weft_bn_layout *layout, const weft_bn_sorted *sorted, const weft_bn_group *group,
                           const uint64_t *mine, size_t label, const int64_t *f, int64_t *out);
 
 /* Without a node `label` (`mine` NULL): the sums over one node. */

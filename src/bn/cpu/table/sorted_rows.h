@@ -56,10 +56,10 @@ void weft_bn_sort_none(const weft_bn_columns *columns, const weft_bn_layout *lay
 int weft_bn_sort_more(const weft_bn_layout *layout, weft_bn_sorter *sorter, const weft_bn_sorted *from, size_t label,
                       weft_bn_sorted *out);
 /* Whether walking the rows would take longer than counting pairs of `label` with a group. */
-int weft_bn_sort_pays(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t label, size_t group);
+int weft_bn_sort_pays(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t label, size_t group);
 
 /* Sums of f over the cells of the set and one more node, or two, for each lane of the group. */
-void weft_bn_sum_one(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t group, const int64_t *f,
+void weft_bn_sum_one(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t group, const int64_t *f,
                      int64_t *out);
-void weft_bn_sum_two(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t label, size_t group,
+void weft_bn_sum_two(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t label, size_t group,
                      const int64_t *f, int64_t *out);

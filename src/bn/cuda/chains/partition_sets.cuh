@@ -61,7 +61,7 @@ struct offered_sets {
 };
 
 template <int WORDS>
-/* The first chunk of z, but for copies, that has sets which are offered; z's end when there is none. */
+/* The first chunk of `node`, but for copies, that has sets which are offered; the node's end when there is none. */
 __device__ __noinline__ static offered_sets first_offered(const chain_job &job, uint32_t node,
                                                           const offer<WORDS> &wanted, uint32_t lane)
 {
@@ -88,7 +88,7 @@ __device__ __noinline__ static offered_sets first_offered(const chain_job &job, 
 }
 
 template <int WORDS>
-/* ln Σ over the sets that z is offered. */
+/* ln Σ over the sets that `node` is offered. */
 __device__ __noinline__ static int64_t layer_value(const chain_job &job, uint32_t node, const uint64_t *before,
                                                    const uint64_t *last, uint32_t lane)
 {

@@ -42,7 +42,7 @@ struct layers_view {
   __device__ layers_plan *plan() const { return (layers_plan *) masks(5 * job.p + 9); }
 };
 
-/* The layer just before z's own; NULL for the first. */
+/* The layer just before the one of `node`; NULL for the first. */
 __device__ static const uint64_t *layer_before(const chain_job &job, const layers_view &layers, uint32_t node)
 {
   return layers.layer()[node] ? layers.member() + (uint64_t) (layers.layer()[node] - 1) * job.words : NULL;

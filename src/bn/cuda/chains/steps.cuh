@@ -141,7 +141,7 @@ __device__ static int role(const replica &chain, const weft_bn_move &move, int32
   return bit_of(chain.mid, node) ? BETWEEN : NOT_MOVED;
 }
 
-/* Word w of z's predecessors after the move. */
+/* Word w of the predecessors of `node` after the move. */
 __device__ static uint64_t after(const replica &chain, const weft_bn_move &move, int what, int32_t node, uint32_t w,
                                  uint32_t words)
 {

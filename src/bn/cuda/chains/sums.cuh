@@ -157,10 +157,10 @@ __device__ __forceinline__ void add_wide_sets(const chain_job &job, double *part
 }
 
 template <int WORDS, int C>
-/* ln Σ over the sets of z that fit, of C orders at once, of which `columns` are asked for; lane e gets that of order e.
- * missing: word w of what does not come before z in order e, less z itself, is missing[e * WORDS + w], or wide[e *
- * words + w] where WORDS is 0; all ones where no order is. Every set of z has z as a mark, so that nothing fits a
- * column whose words are all ones, which is how a column ends. */
+/* ln Σ over the sets of `node` that fit, of C orders at once, of which `columns` are asked for; lane e gets that of
+ * order e. missing: word w of what does not come before the node in order e, less the node itself, is missing[e * WORDS
+ * + w], or wide[e * words + w] where WORDS is 0; all ones where no order is. Every set has its node as a mark, so that
+ * nothing fits a column whose words are all ones, which is how a column ends. */
 __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t node, uint32_t columns, uint64_t *missing,
                                                const uint64_t *wide, uint32_t lane)
 {
@@ -237,8 +237,8 @@ __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t no
 }
 
 template <int WORDS>
-/* ln Σ over the sets of z that fit one order, given z's predecessors: for orders to start from. `scratch` has room for
- * a mask where WORDS is 0. */
+/* ln Σ over the sets of `node` that fit one order, given its predecessors: for orders to start from. `scratch` has room
+ * for a mask where WORDS is 0. */
 __device__ static int64_t node_value(const chain_job &job, uint32_t node, const uint64_t *before, uint64_t *scratch,
                                      uint32_t lane)
 {
@@ -277,8 +277,8 @@ __device__ static uint64_t *asked(const replica &chain, uint32_t words)
 } /* the nodes that need a new value */
 
 template <int WORDS>
-/* Proposes chain q's move and enters the chain at every node whose value changes; the first to ask for a node queues
- * it. */
+/* Proposes the move of chain `number` and enters the chain at every node whose value changes; the first to ask for a
+ * node queues it. */
 __device__ static void ask(const chain_job &job, const block_view &view, block_state &block, const replica &chain,
                            uint32_t number, const weft_u32x4 &draw, uint32_t parity, uint32_t lane)
 {
@@ -309,7 +309,7 @@ __device__ static void ask(const chain_job &job, const block_view &view, block_s
 }
 
 template <int WORDS, int C>
-/* The values of z for the chains that asked for it from `first` on. */
+/* The values of `node` for the chains that asked for it from `first` on. */
 __device__ static void answer_some(const chain_job &job, const block_view &room_view, const block_state &block,
                                    uint32_t node, uint32_t first, uint32_t columns, uint32_t lane)
 {
@@ -343,7 +343,7 @@ __device__ static void answer_some(const chain_job &job, const block_view &room_
 }
 
 template <int WORDS>
-/* All chains that asked for z, in parts as even as can be. */
+/* All chains that asked for `node`, in parts as even as can be. */
 __device__ static void answer_node(const chain_job &job, const block_view &view, const block_state &block,
                                    uint32_t node, uint32_t parity, uint32_t lane)
 {
@@ -373,7 +373,7 @@ __device__ static void answer_node(const chain_job &job, const block_view &view,
 }
 
 template <int WORDS>
-/* Adds up what chain q's move changes, and carries it out or leaves all as it is. */
+/* Adds up what the move of chain `number` changes, and carries it out or leaves all as it is. */
 __device__ static void accept_or_not(const chain_job &job, block_state &block, const replica &chain, uint32_t number,
                                      const weft_u32x4 &draw, double scale, uint32_t lane)
 {

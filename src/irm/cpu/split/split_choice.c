@@ -30,25 +30,25 @@ static irm_crowd crowd_of(const irm_state *state, int mode, int32_t c)
                       state->reached + row,     state->squares + row };
 }
 
-/* T of one cluster, or with `other_crowd` of two together. */
-static double unevenness(const irm_state *state, int mode, const irm_crowd *one, const irm_crowd *other_crowd)
+/* T of one cluster, or with `two` of both together. */
+static double unevenness(const irm_state *state, int mode, const irm_crowd *one, const irm_crowd *two)
 {
   const int other = 1 - mode;
-  const int64_t all = one->nodes + (other_crowd ? other_crowd->nodes : 0);
-  const double nodes = (double) all, sampled = (double) (one->sampled + (other_crowd ? other_crowd->sampled : 0));
+  const int64_t all = one->nodes + (two ? two->nodes : 0);
+  const double nodes = (double) all, sampled = (double) (one->sampled + (two ? two->sampled : 0));
   const double expected = sampled * (1 - 1 / nodes);
   double excess = 0, variance = 0;
   if (all < 2 || all > IRM_SPLIT_NODES || sampled < 1) return 0;
   for (int32_t at = 0; at < state->active_count[other]; at++) {
     const int32_t m = state->active[other][at];
-    const double n = (double) (one->links[m] + (other_crowd ? other_crowd->links[m] : 0)), mean = n / nodes;
-    const double reached = (double) (one->reached[m] + (other_crowd ? other_crowd->reached[m] : 0));
-    const double squares = (double) one->squares[m] + (other_crowd ? (double) other_crowd->squares[m] : 0);
+    const double n = (double) (one->links[m] + (two ? two->links[m] : 0)), mean = n / nodes;
+    const double reached = (double) (one->reached[m] + (two ? two->reached[m] : 0));
+    const double squares = (double) one->squares[m] + (two ? (double) two->squares[m] : 0);
     const double apart = squares - 2 * mean * reached + sampled * mean * mean, size = (double) state->sizes[other][m];
     double var = state->model->poisson ? mean : mean * (1 - mean / size), spread = 2 + 1 / mean;
     if (one->values) {
       const double pairs = nodes * size;
-      var = ((double) (one->values[m] + (other_crowd ? other_crowd->values[m] : 0)) - n * n / pairs) / pairs * size;
+      var = ((double) (one->values[m] + (two ? two->values[m] : 0)) - n * n / pairs) / pairs * size;
       spread = 2;
     }
     if (!(var > 0)) continue;

@@ -4,8 +4,8 @@
 #include "irm/cpu/split/two_clusters.h"
 
 /* Before the proposals in a mode, while the other mode stays as it is; after one that moved the nodes of the trial. */
-weft_status irm_uneven_begin(weft_ctx *poll, irm_state *s, int mode);
-void irm_uneven_renew(irm_state *s, int mode, const irm_trial *t);
+weft_status irm_uneven_begin(weft_ctx *poll, irm_state *state, int mode);
+void irm_uneven_renew(irm_state *state, int mode, const irm_trial *trial);
 
 /* T of the cluster that a and b would make. */
-double irm_uneven_joined(const irm_state *s, int mode, int32_t a, int32_t b);
+double irm_uneven_joined(const irm_state *state, int mode, int32_t a, int32_t b);

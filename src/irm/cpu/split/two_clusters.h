@@ -34,24 +34,25 @@ typedef struct irm_row {
 } irm_row;
 
 /* An entry is a node's count with one cluster of the other mode; there is room for `entries` of them. */
-weft_status irm_pair_make(weft_arena *arena, const irm_state *s, int64_t entries, irm_pair **out);
+weft_status irm_pair_make(weft_arena *arena, const irm_state *state, int64_t entries, irm_pair **out);
 /* The memory that the largest proposal takes. */
-int64_t irm_pair_entries(const irm_state *s);
+int64_t irm_pair_entries(const irm_state *state);
 
 /* Begins a proposal: the trial's members are all nodes of a and b, of which nodes i and j stay in a and b. Returns 0
  * when there is not enough room. */
-int irm_pair_load(const irm_state *s, irm_trial *t, int mode, int32_t i, int32_t j);
+int irm_pair_load(const irm_state *state, irm_trial *trial, int mode, int32_t i, int32_t j);
 /* Every member joins one of the two, one after another, by its links alone. */
-weft_status irm_pair_launch(weft_ctx *poll, const irm_state *s, irm_trial *t);
+weft_status irm_pair_launch(weft_ctx *poll, const irm_state *state, irm_trial *trial);
 /* A restricted Gibbs scan, or one that is forced to the labels in `target`; log of the product of its choices. */
-weft_status irm_pair_scan(weft_ctx *poll, const irm_state *s, irm_trial *t, const int32_t *target, double *log_q);
+weft_status irm_pair_scan(weft_ctx *poll, const irm_state *state, irm_trial *trial, const int32_t *target,
+                          double *log_q);
 /* One of the two, after a scan. */
-irm_row irm_pair_row(const irm_trial *t, int side);
+irm_row irm_pair_row(const irm_trial *trial, int side);
 /* Labels, sizes and blocks of the state: as the members are now, or all in a. */
-void irm_pair_apply(irm_state *s, const irm_trial *t, int all_in_a);
+void irm_pair_apply(irm_state *state, const irm_trial *trial, int all_in_a);
 
 /* split_merge.c: proposal `number` of the sweep in a mode, for the state as it is; its outcome is in the trial. */
-weft_status irm_weigh(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int number);
+weft_status irm_weigh(weft_ctx *poll, irm_state *state, irm_trial *trial, int mode, int number);
 
 /* The next uniform of the proposal's scans. */
 static inline double irm_trial_next(irm_trial *trial)
