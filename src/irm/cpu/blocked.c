@@ -267,7 +267,7 @@ static double two_sticks(double alpha, double first, double second, double above
 }
 
 /* A Metropolis step for each pair of neighbouring labels, from the last to the first. Nothing but the sticks depends on
- * the order of labels, so their probability with v integrated out decides. Leaves the new labels in s->place. */
+ * the order of labels, so their probability with v integrated out decides. Leaves the new labels in state->place. */
 void irm_swap_labels(irm_state *state, int mode)
 {
   const int32_t k = state->k[mode];

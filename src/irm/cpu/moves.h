@@ -16,7 +16,7 @@ void irm_blocked_mode(irm_blocked *blocked, irm_state *state, int mode, int thre
 void irm_blocked_nodes(irm_blocked *blocked, irm_state *state, int mode, int64_t first, int64_t last, int threads);
 /* Draws log μ. */
 void irm_draw_sticks(irm_state *state, int mode);
-/* Proposes to swap neighbouring labels; the new names go to s->place. */
+/* Proposes to swap neighbouring labels; the new names go to state->place. */
 void irm_swap_labels(irm_state *state, int mode);
 
 /* collapsed.c. Labels of nodes first .. last-1, one after another; Metropolis steps of α of a mode, and of β. */

@@ -472,7 +472,7 @@ done:
   return st;
 }
 
-/* Renames labels and sizes as s->place says, when `rename`, and counts the blocks on the device. */
+/* Renames labels and sizes as state->place says, when `rename`, and counts the blocks on the device. */
 static weft_status count(weft_ctx *ctx, irm_engine *engine, irm_state *state, int rename, double done_work,
                          double total)
 {

@@ -110,7 +110,7 @@ static void sum_up(irm_state *state, int mode, int32_t c)
     state->row_now[c] += irm_block_now(state, mode, row + (size_t) state->active[other][at]);
 }
 
-/* The sampled nodes, cluster by cluster, to s->order; where each cluster begins, to s->begins. */
+/* The sampled nodes, cluster by cluster, to state->order; where each cluster begins, to state->begins. */
 static int64_t sort_sample(irm_state *state, int mode)
 {
   const int32_t k = state->k[mode], *z = state->z[mode];

@@ -326,7 +326,7 @@ static void unpack(irm_pair *p, int64_t before, int64_t x)
   }
 }
 
-/* The gain when member x joins (`by` 1) or leaves (-1); also fills c->next. */
+/* The gain when member x joins (`by` 1) or leaves (-1); also fills cluster->next. */
 INLINE double gain_by_place(const irm_state *state, const irm_pair *p, int side, int by, int in_tables)
 {
   const pair_side *cluster = &p->sides[side];
