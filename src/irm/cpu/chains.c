@@ -5,7 +5,10 @@
  * changes a bit. Small graphs run one chain per thread; in large ones, threads share the nodes of one chain. */
 #include <string.h>
 #include "core/call/parallel.h"
-#include "irm/cpu/moves.h"
+#include "irm/cpu/blocked.h"
+#include "irm/cpu/collapsed.h"
+#include "irm/cpu/greedy_ascent.h"
+#include "irm/cpu/split/trials.h"
 
 /* Work of a sweep, in cluster scores, below which chains run side by side without a poll in between. */
 #define SMALL_SWEEP 1e8

@@ -3,7 +3,7 @@
  * With μ and η integrated out, node i joins cluster l with probability proportional to n_l exp(gain_l), or a new one to
  * α exp(gain); `max_clusters` conditions the prior on at most k clusters. α and β get gamma priors and Metropolis steps
  * on their logarithms. */
-#include "irm/cpu/moves.h"
+#include "irm/cpu/collapsed.h"
 
 /* Draws the labels of nodes first .. last - 1 one after another, each given all others. */
 void irm_collapsed_nodes(irm_state *state, int mode, int64_t first, int64_t last)

@@ -3,7 +3,7 @@
  * many of them, and from other good ones: one ascent of four starts at the sample, the others at the chain's best
  * partition with the nodes of one cluster reassigned. The sample itself is left as it is. */
 #include <string.h>
-#include "irm/cpu/moves.h"
+#include "irm/cpu/greedy_ascent.h"
 
 /* Gains of a pass over the nodes for each sweep: larger graphs wait for as many sweeps as it takes. */
 #define GAINS_A_SWEEP 12000.0

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "core/together/exchange.h"
 #include "irm/cpu/blocked.h"
+#include "irm/cpu/collapsed.h"
 #include "irm/cpu/real.h"
 
 /* Cluster scores between two polls. */

@@ -13,7 +13,7 @@
  * The tables lie in global memory in the order of use: chunk, plane from the highest down, k. Between planes the sums
  * are shifted up by eight bits, so that one register holds the whole product modulo 2^32, which is the product. */
 /* Build: hopper, exact. */
-#include "irm/cuda/sweep.cuh"
+#include "irm/cuda/light_hopper.cuh"
 #include "core/device/hopper.cuh"
 
 #define ROWS 128

@@ -20,6 +20,7 @@
 #include "core/together/exchange.h"
 #include "irm/cuda/sweep.cuh"
 #include "irm/cuda/sweep_kernels.cuh"
+#include "irm/cuda/light_hopper.cuh"
 #include "irm/cuda/real.cuh"
 #include "irm/cuda/serial.cuh"
 

@@ -47,13 +47,6 @@ template <typename T> static T *take_into(weft_device_arena *mem, T *&p, size_t 
     } \
   } while (0)
 
-/* light_hopper.cu: light nodes on Hopper's 8-bit tensor cores. Built: compiled for 9.0a. */
-int irm_wgmma_built(void);
-int irm_wgmma_fits(int32_t k, int32_t k_other);
-size_t irm_wgmma_bytes(int32_t k, int32_t k_other);
-weft_status irm_wgmma_arrange(weft_ctx *ctx, const irm_device_tables &tables, cudaStream_t stream);
-weft_status irm_wgmma_draw(weft_ctx *ctx, const irm_light_job &job, cudaStream_t stream);
-
 #ifdef __CUDACC__
 
 /* The greatest of a chunk's scores, the sum of its weights, and the label in it that u picks: the lane holds columns

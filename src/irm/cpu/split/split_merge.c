@@ -22,7 +22,7 @@
  * random; in the Chinese restaurant process they do not, and 1/E falls away. Only clusters of up to IRM_SPLIT_NODES
  * nodes are split, or made by a merge, which keeps a proposal's cost bounded and is symmetric. */
 #include <string.h>
-#include "irm/cpu/moves.h"
+#include "irm/cpu/split/split_merge.h"
 #include "irm/cpu/split/split_choice.h"
 
 #define FLAT_SHARE 0.2

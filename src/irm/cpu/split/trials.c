@@ -7,7 +7,8 @@
  * nodes are also the same, the result of the scans remains valid (irm_trial.known). Chains that run together share the
  * threads. */
 #include "core/call/parallel.h"
-#include "irm/cpu/moves.h"
+#include "irm/cpu/split/split_merge.h"
+#include "irm/cpu/split/trials.h"
 #include "irm/cpu/split/split_choice.h"
 
 /* Entries of all proposals that are evaluated at once, and of one at least: larger ones wait for room of their own. */

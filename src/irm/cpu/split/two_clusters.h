@@ -51,9 +51,6 @@ irm_row irm_pair_row(const irm_trial *trial, int side);
 /* Labels, sizes and blocks of the state: as the members are now, or all in a. */
 void irm_pair_apply(irm_state *state, const irm_trial *trial, int all_in_a);
 
-/* split_merge.c: proposal `number` of the sweep in a mode, for the state as it is; its outcome is in the trial. */
-weft_status irm_weigh(weft_ctx *poll, irm_state *state, irm_trial *trial, int mode, int number);
-
 /* The next uniform of the proposal's scans. */
 static inline double irm_trial_next(irm_trial *trial)
 {
