@@ -210,12 +210,6 @@ typedef struct weft_bn_graph_plan {
   size_t begin[WEFT_BN_MAX_GRAPH_NODES + 2];
 } weft_bn_graph_plan;
 
-weft_status weft_bn_reals_take(weft_arena *mem, size_t count, weft_bn_reals *out);
-weft_status weft_bn_graph_plan_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table, int64_t optimum,
-                                    weft_bn_graph_plan *out);
-/* none: B(none); closed: Q(all) in units, which must be 1. */
-weft_status weft_bn_graph_edges(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_graph_plan *plan,
-                                weft_bn_real none, uint64_t closed, double *edges, double *log_total, double *error);
 /* On the CPU: a_v(C), at v 2^p + C, and B(C). */
 weft_status weft_bn_graph_completions(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table,
                                       const weft_bn_graph_plan *plan, double progress, weft_bn_reals *a,

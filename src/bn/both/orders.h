@@ -40,15 +40,6 @@ typedef struct weft_bn_order_plan {
   uint16_t *slot_low;             /* slots */
 } weft_bn_order_plan;
 
-/* The plan lives in `mem`. `optimum`: the score of the best graph, which tells what share of a sum can matter. */
-weft_status weft_bn_order_plan_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table, int64_t optimum,
-                                    int low_bits, int mid_bits, weft_bn_order_plan *out);
-/* Edges and the total from the plan's `sum` and the words f(all) and b(none), which must agree. */
-weft_status weft_bn_order_edges(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_order_plan *plan,
-                                uint64_t forward, uint64_t backward, double *edges, double *log_total);
-/* Parts by size: part[begin[k]] .. part[begin[k + 1] - 1] have k members; begin has bits + 2 entries. */
-void weft_bn_parts_by_size(int bits, uint32_t *part, size_t *begin);
-
 /* Where a cell stands in the buffer. */
 static WEFT_HD inline size_t weft_bn_order_at(uint32_t slots, uint32_t mid, uint32_t slot)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/r/record.h"
 #include "bn/bn.h"
+#include "bn/cpu/search/near_table.h"
 #include "bn/cpu/search/search.h"
 #include "bn/cpu/search/best_places.h"
 

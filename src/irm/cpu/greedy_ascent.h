@@ -1,4 +1,5 @@
-/* Uphill from a sample or from the best partition; see greedy_ascent.c. Ascents are undone: the sample stays as it is. */
+/* Uphill from a sample or from the best partition; see greedy_ascent.c. Ascents are undone: the sample stays as it is.
+ */
 #pragma once
 
 #include "irm/both/state.h"

@@ -3,7 +3,8 @@
 
 #include "irm/cuda/sweep.cuh"
 
-/* Whether this build has code for compute capability 9.0a, and whether the kernels take this many clusters of the two modes. */
+/* Whether this build has code for compute capability 9.0a, and whether the kernels take this many clusters of the two
+ * modes. */
 int irm_wgmma_built(void);
 int irm_wgmma_fits(int32_t k, int32_t k_other);
 /* Bytes of tables.tiles; the tables in the kernel's order, from tables.planes. */

@@ -5,7 +5,11 @@
 #include <math.h>
 #include "core/call/parallel.h"
 #include "bn/cpu/chains/chain.h"
-#include "bn/both/internal.h"
+#include "bn/cpu/chains/best_graphs.h"
+#include "bn/cpu/chains/order_by_best_graph.h"
+#include "bn/cpu/chains/order_by_sum.h"
+#include "bn/cpu/chains/partitions.h"
+#include "bn/both/joint.h"
 
 typedef struct ladder {
   weft_bn_replica *replica; /* as temperatures stand */

@@ -14,6 +14,8 @@
 
 #include <string.h>
 #include "core/call/simd.h"
+#include "bn/both/best_graphs.h"
+#include "bn/both/chain.h"
 #include "bn/both/moves.h"
 #if WEFT_SIMD_X86
 #  include <immintrin.h>
@@ -195,9 +197,6 @@ WIDE void make_move(weft_bn_replica *replica, const weft_bn_move *move, const ui
   replica->order[move->to] = move->x;
 }
 
-/* The words of draws first .. first + 7. */
-void weft_bn_draw_eight(weft_rng rng, uint64_t first, weft_u32x4 *out);
-
 /* start: a replica's scores from its order. steps: its Metropolis steps first .. first + count - 1; `stamp` is the
  * first step's, and the others follow (moves.h). */
 typedef struct weft_bn_kernel {
@@ -214,27 +213,3 @@ typedef struct weft_bn_kernel {
     (void) stamp; \
     steps(lists, replica, rng, beta, first, count, words); \
   }
-
-weft_bn_kernel weft_bn_max_kernel(size_t words);
-weft_bn_kernel weft_bn_sum_kernel(size_t words);
-weft_bn_kernel weft_bn_layers_kernel(size_t words);
-
-weft_status weft_bn_weights_make(weft_arena *mem, weft_bn_lists *lists);
-/* ln Σ exp(score) over the sets of `node` within `before`, in units; `last`: that have a member of it, unless it is
- * NULL or empty. WEFT_BN_NEVER when there are none. */
-int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t node, const uint64_t *before, const uint64_t *last);
-/* One of these sets with the probability of its weight, by a uniform number: which of the node's sets. */
-int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t node, const uint64_t *before, const uint64_t *last,
-                         int64_t value, double uniform);
-
-/* What replicas have for layers. */
-weft_status weft_bn_layers_make(weft_arena *mem, const weft_bn_lists *lists, weft_bn_replica *replica);
-/* The layers of a graph drawn given the replica's order, draws first .. first + p - 1. */
-void weft_bn_layers_draw(const weft_bn_lists *lists, weft_bn_replica *replica, weft_rng rng, uint64_t first);
-/* To and from the number of each node's layer; whether every node can have parents. */
-int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *replica, const int32_t *layer);
-void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *replica, int32_t *layer);
-/* The layer before the own one of `node`, empty for the first; NULL for orders. */
-const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_replica *replica, size_t node);
-/* The best graph of an order, as picks. */
-int64_t weft_bn_best_graph(const weft_bn_lists *lists, const uint64_t *before, int32_t *picks);

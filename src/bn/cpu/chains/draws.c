@@ -1,6 +1,7 @@
 /* Draws of chains over orders, eight at a time. */
 /* Build: shared. */
 #include "bn/cpu/chains/chain.h"
+#include "bn/cpu/chains/draws.h"
 
 #if WEFT_SIMD_X86
 WEFT_TARGET_AVX512

@@ -6,6 +6,8 @@
 /* Build: shared. */
 #include <math.h>
 #include "bn/cpu/chains/chain.h"
+#include "bn/cpu/chains/draws.h"
+#include "bn/cpu/chains/order_by_sum.h"
 
 #define CHUNK WEFT_BN_CHUNK
 /* A weight is exp(score - reference); where that would leave the range of a double a zone of chunks with a reference of

@@ -20,6 +20,8 @@
 /* Build: shared. */
 #include <math.h>
 #include "bn/cpu/chains/chain.h"
+#include "bn/cpu/chains/order_by_sum.h"
+#include "bn/cpu/chains/partitions.h"
 #include "bn/both/partition_moves.h"
 
 #define MEMORY_SLOTS 4096

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "bn/cpu/chains/chain.h"
-#include "bn/both/internal.h"
+#include "bn/both/joint.h"
 
 #define NODES_EACH 8 /* nodes whose parents one thread counts at a time */
 

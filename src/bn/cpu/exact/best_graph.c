@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 #include "bn/cpu/chains/chain.h"
-#include "bn/both/internal.h"
+#include "bn/both/joint.h"
 
 #define MAX_NODES 33
 #define LOW_BITS 8

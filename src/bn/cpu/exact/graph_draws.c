@@ -8,7 +8,8 @@
 #include "core/numbers/draws.h"
 #include "core/call/parallel.h"
 #include "bn/both/graphs.h"
-#include "bn/both/internal.h"
+#include "bn/both/graphs_ends.h"
+#include "bn/both/joint.h"
 
 #define STREAM 0x62676472u /* of the draws */
 #define DRAWS_EACH 64      /* random numbers per layer: one for the layer, one per node */

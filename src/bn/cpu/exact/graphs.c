@@ -3,7 +3,8 @@
 /* Build: shared. */
 #include <string.h>
 #include "bn/both/graphs.h"
-#include "bn/both/internal.h"
+#include "bn/both/graphs_ends.h"
+#include "bn/both/joint.h"
 
 #define LOW (1 << WEFT_BN_LOW_NODES)
 #define MIDDLE (1 << WEFT_BN_MIDDLE_NODES)

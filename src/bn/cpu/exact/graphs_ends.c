@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 #include "bn/both/graphs.h"
-#include "bn/both/internal.h"
+#include "bn/both/graphs_ends.h"
+#include "bn/both/joint.h"
 
 #define LN_2 0.693147180559945309417232121458176568L
 #define MAX_GAP 1e7 /* nats; sums of p exponents fit into 32 bits */

@@ -3,8 +3,9 @@
  * then their results are added to the sets' sums in the order of the top parts, whatever the number of threads. */
 /* Build: shared. */
 #include <string.h>
-#include "bn/both/internal.h"
+#include "bn/both/joint.h"
 #include "bn/both/orders.h"
+#include "bn/both/orders_ends.h"
 
 #define LOW_BITS 8
 #define LOW 256

@@ -3,8 +3,9 @@
 /* Build: shared. */
 #include <math.h>
 #include <string.h>
-#include "bn/both/internal.h"
+#include "bn/both/joint.h"
 #include "bn/both/orders.h"
+#include "bn/both/orders_ends.h"
 
 #define LN_2 0.693147180559945309417232121458176568L
 #define DIGIT_BITS 11

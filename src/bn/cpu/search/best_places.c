@@ -10,7 +10,8 @@
 #include <math.h>
 #include "core/call/parallel.h"
 #include "bn/cpu/chains/chain.h"
-#include "bn/both/internal.h"
+#include "bn/cpu/chains/best_graphs.h"
+#include "bn/both/joint.h"
 #include "bn/cpu/search/best_places.h"
 
 #define MAX_KICKED 5              /* nodes of a kick */

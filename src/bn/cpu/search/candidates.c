@@ -3,7 +3,8 @@
  * node is a candidate of another, the other becomes a candidate of the first, too, where that is allowed. */
 #include <string.h>
 #include "core/numbers/topk.h"
-#include "bn/cpu/search/search.h"
+#include "bn/cpu/search/candidates.h"
+#include "bn/both/set_terms.h"
 
 typedef struct near_job {
   const weft_bn_search *search;
@@ -77,7 +78,7 @@ static void near_task(void *data, size_t i, int thread)
 
 #define MAX_COVARIANCES ((size_t) 1 << 27) /* beyond them they are looked up in the scatter matrix: 1 GiB */
 
-/* The part of the scatter matrix that scores of a node with its candidates need, side by side; see search.h. */
+/* The part of the scatter matrix that scores of a node with its candidates need, side by side; see near.h. */
 static weft_status copy_covariances(weft_arena *mem, const weft_bn_ready *ready, weft_bn_near *near)
 {
   weft_status st = WEFT_OK;

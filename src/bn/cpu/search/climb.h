@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/numbers/draws.h"
+#include "bn/cpu/search/grow_shrink_trees.h"
 #include "bn/cpu/search/search.h"
 
 typedef struct weft_bn_climber {

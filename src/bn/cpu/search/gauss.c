@@ -1,11 +1,12 @@
 /* Scores of a Gaussian node with one more parent, for many at once, and with one parent less, for each; see
- * search.h. A family is a list of rows of one matrix of covariances, its parents ascending and the child last. With
+ * gauss.h. A family is a list of rows of one matrix of covariances, its parents ascending and the child last. With
  * its Cholesky factor L, what a candidate adds to the parents is its row of L, and the logarithm of the determinant
  * grows by that of the candidate's residual variance. Sixteen candidates are lanes of two registers; each lane's
  * arithmetic is the same with any instruction set. For one parent less, the determinant without a member is that of all
  * times the member's diagonal entry of the inverse, L^-T L^-1. */
 #include "core/numbers/loops.h"
-#include "bn/cpu/search/search.h"
+#include "bn/both/joint.h"
+#include "bn/cpu/search/gauss.h"
 
 #define LANES WEFT_BN_GAUSS_LANES
 #define MOST (WEFT_BN_MAX_PARENTS + 2)

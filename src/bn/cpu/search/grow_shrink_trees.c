@@ -8,7 +8,7 @@
  * used up before, what is missing is scored and not kept until the threads have met. */
 #include <sched.h>
 #include <string.h>
-#include "bn/cpu/search/search.h"
+#include "bn/cpu/search/grow_shrink_trees.h"
 
 #define NONE UINT32_MAX
 #define SMALL_ROOM ((size_t) 1 << 14)

@@ -7,7 +7,9 @@
 #include <math.h>
 #include <string.h>
 #include "bn/cpu/chains/chain.h"
-#include "bn/cpu/search/search.h"
+#include "bn/cpu/chains/best_graphs.h"
+#include "bn/cpu/search/candidates.h"
+#include "bn/cpu/search/near_table.h"
 #include "bn/cpu/search/best_places.h"
 #include "bn/cpu/table/set_terms.h"
 

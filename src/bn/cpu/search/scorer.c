@@ -1,6 +1,8 @@
 /* Scoring single families for a search of many nodes; see search.h. */
 #include <string.h>
-#include "bn/cpu/search/search.h"
+#include "bn/cpu/search/gauss.h"
+#include "bn/cpu/search/grow_shrink_trees.h"
+#include "bn/cpu/search/scorer.h"
 #include "bn/cpu/table/set_terms.h"
 
 /* Makes one scorer a thread in `mem`; penalties and counts of required parents are shared by all. */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/call/parallel.h"
+#include "bn/cpu/search/candidates.h"
 #include "bn/cpu/search/climb.h"
 
 #define PORTION 2000 /* parent sets scored and values asked for between two polls; grows with what they take */

@@ -1,7 +1,8 @@
 /* Small sets of parents in full, for a search of many nodes; see search.h. The table of scores makes them
  * (table.c); each is scored anew in the units of the search. */
 #include <string.h>
-#include "bn/cpu/search/search.h"
+#include "bn/both/set_terms.h"
+#include "bn/cpu/search/small_sets.h"
 
 typedef struct fill_job {
   const weft_bn_table *table;

@@ -7,7 +7,7 @@
 /* Build: shared. */
 #include <math.h>
 #include "core/call/parallel.h"
-#include "bn/both/internal.h"
+#include "bn/both/joint.h"
 #include "bn/cpu/table/sorted_rows.h"
 
 /* ---- tasks ---- */

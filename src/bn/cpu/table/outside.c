@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 #include "core/numbers/topk.h"
-#include "bn/both/internal.h"
+#include "bn/both/joint.h"
+#include "bn/both/set_terms.h"
+#include "bn/cpu/table/outside.h"
 
 static size_t mask_members(const uint64_t *mask, size_t words, size_t *member)
 {

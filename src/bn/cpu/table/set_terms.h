@@ -1,7 +1,7 @@
-/* Shares of parent sets (both/internal.h) where they are needed by the million. */
+/* Shares of parent sets (both/set_terms.h) where they are needed by the million. */
 #pragma once
 
-#include "bn/both/internal.h"
+#include "bn/both/set_terms.h"
 
 /* rint() of a number from 0 up without a call: from 2^52 on all are whole, and below, the sum is rounded to one. */
 static inline double weft_bn_nearest(double x) { return x < 0x1p52 ? (x + 0x1p52) - 0x1p52 : x; }

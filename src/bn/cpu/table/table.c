@@ -9,6 +9,8 @@
 #include "core/numbers/math.h"
 #include "core/call/parallel.h"
 #include "core/numbers/topk.h"
+#include "bn/both/joint.h"
+#include "bn/cpu/table/outside.h"
 #include "bn/cpu/table/set_terms.h"
 
 #define BATCH_SETS ((uint64_t) 2 << 20)

@@ -9,6 +9,7 @@
 #include "bn/cuda/chains/sums.cuh"
 #include "bn/cuda/bn.cuh"
 #include "bn/cuda/chains/partition_steps.cuh"
+#include "bn/both/partitions.h"
 
 #define LAUNCH_SECONDS 0.03
 #define MAX_STEPS 0x40000000u /* between two checks of what is due */

@@ -18,6 +18,8 @@
 #pragma once
 
 #include "core/device/device.cuh"
+#include "bn/both/best_graphs.h"
+#include "bn/both/chain.h"
 #include "bn/both/moves.h"
 
 #define FULL 0xffffffffu

@@ -8,6 +8,7 @@
 #include "core/device/device.cuh"
 #include "bn/cuda/bn.cuh"
 #include "bn/both/graphs.h"
+#include "bn/both/graphs_ends.h"
 
 #define THREADS (1 << WEFT_BN_LOW_NODES)
 #define MIDDLE (1 << WEFT_BN_MIDDLE_NODES)

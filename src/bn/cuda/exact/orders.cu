@@ -9,6 +9,7 @@
 #include "core/device/device.cuh"
 #include "bn/cuda/bn.cuh"
 #include "bn/both/orders.h"
+#include "bn/both/orders_ends.h"
 
 #define THREADS 256
 #define LOW_BITS 9

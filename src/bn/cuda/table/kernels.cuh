@@ -17,7 +17,7 @@
 #pragma once
 
 #include "core/device/device.cuh"
-#include "bn/both/internal.h"
+#include "bn/both/table.h"
 
 #define FULL 0xffffffffu
 #define WARPS 4

@@ -7,7 +7,8 @@
 #include <type_traits>
 #include "core/numbers/math.h"
 #include "bn/cuda/bn.cuh"
-#include "bn/both/internal.h"
+#include "bn/both/joint.h"
+#include "bn/both/set_terms.h"
 #include "bn/cuda/table/functions.cuh"
 #include "bn/cuda/table/kernels.cuh"
 
