@@ -129,6 +129,7 @@ static void relabel(const int32_t *z, int64_t n, int32_t k, int32_t *names, int3
   }
 }
 
+/* Notes the present labels and parameters as the chain's best, worth `value`; on a device the labels stay there. */
 static weft_status keep_best(weft_ctx *poll, const irm_run *run, irm_state *state, double value)
 {
   weft_status st = WEFT_OK;

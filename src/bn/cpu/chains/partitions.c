@@ -464,6 +464,7 @@ done:
   return st;
 }
 
+/* 0 when some node cannot have parents in the layer that it is given; the layers are taken over all the same. */
 int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *replica, const int32_t *layer)
 {
   weft_bn_layers *layers = replica->layers;

@@ -9,7 +9,7 @@
 #include "bn/cpu/search/gauss.h"
 
 #define LANES WEFT_BN_GAUSS_LANES
-#define MOST (WEFT_BN_MAX_PARENTS + 2)
+#define MAX_MEMBERS (WEFT_BN_MAX_PARENTS + 2)
 
 typedef double eight __attribute__((vector_size(64), aligned(8)));
 typedef int64_t eight_whole __attribute__((vector_size(64), aligned(8)));
@@ -58,17 +58,17 @@ INLINE double plain_log(double x)
  * where a variance is not positive. */
 INLINE void extend(const step *job)
 {
-  double inverse[MOST];
-  for (size_t j = 0; j < job->m; j++) inverse[j] = 1 / job->factor[j * MOST + j];
-  const double *child = job->factor + job->m * MOST;
+  double inverse[MAX_MEMBERS];
+  for (size_t j = 0; j < job->m; j++) inverse[j] = 1 / job->factor[j * MAX_MEMBERS + j];
+  const double *child = job->factor + job->m * MAX_MEMBERS;
   for (size_t from = 0; from < job->count; from += LANES) {
-    eight half[MOST][2], left[2], cross[2]; /* two registers: one is added to while the other is not ready yet */
+    eight half[MAX_MEMBERS][2], left[2], cross[2]; /* two registers: one is added to while the other is not ready yet */
     for (size_t r = 0; r < 2; r++) {
       left[r] = *(const eight *) (job->left + from + 8 * r);
       cross[r] = *(const eight *) (job->cross + from + 8 * r);
     }
     for (size_t j = 0; j < job->m; j++) {
-      const double *factor = job->factor + j * MOST;
+      const double *factor = job->factor + j * MAX_MEMBERS;
       eight one = *(const eight *) (job->row[j] + from), two = *(const eight *) (job->row[j] + from + 8);
       for (size_t l = 0; l < j; l++) {
         one -= factor[l] * half[l][0];
@@ -110,7 +110,7 @@ WEFT_VARIANTS(EXTEND)
 static double factor_family(const double *matrix, size_t stride, const size_t *parents, size_t m, size_t child,
                             double *factor, double *log_parents)
 {
-  size_t member[MOST];
+  size_t member[MAX_MEMBERS];
   *log_parents = 0;
   for (size_t k = 0; k < m; k++) {
     member[k] = parents[k];
@@ -118,14 +118,14 @@ static double factor_family(const double *matrix, size_t stride, const size_t *p
   }
   member[m] = child;
   weft_bn_gauss_row(matrix, stride, member, m, factor);
-  return factor[m * MOST + m] * factor[m * MOST + m];
+  return factor[m * MAX_MEMBERS + m] * factor[m * MAX_MEMBERS + m];
 }
 
 /* `row`, `left` and `cross` are read up to the next multiple of LANES. Takes no memory and cannot fail. */
 void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances covariances, const size_t *parents, size_t m,
                           const double *const *row, const double *left, const double *cross, size_t count, int64_t *out)
 {
-  double factor[MOST * MOST];
+  double factor[MAX_MEMBERS * MAX_MEMBERS];
   step job = { .m = m,
                .count = count,
                .factor = factor,
@@ -145,17 +145,17 @@ void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances covari
 void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances covariances, const size_t *parents, size_t m,
                            int64_t *out)
 {
-  double factor[MOST * MOST], inverse[MOST * MOST], log_parents;
+  double factor[MAX_MEMBERS * MAX_MEMBERS], inverse[MAX_MEMBERS * MAX_MEMBERS], log_parents;
   const law fewer = law_of(ready, covariances.group, m - 1), family = law_of(ready, covariances.group, m);
   const double log_all =
       log(factor_family(covariances.matrix, covariances.stride, parents, m, covariances.child, factor, &log_parents));
   for (size_t k = 0; k < m; k++) {
-    double *column = inverse + k * MOST, square = 0; /* column k of L^-1 */
-    column[k] = 1 / factor[k * MOST + k];
+    double *column = inverse + k * MAX_MEMBERS, square = 0; /* column k of L^-1 */
+    column[k] = 1 / factor[k * MAX_MEMBERS + k];
     for (size_t j = k + 1; j <= m; j++) {
       double dot = 0;
-      for (size_t l = k; l < j; l++) dot -= factor[j * MOST + l] * column[l];
-      column[j] = dot / factor[j * MOST + j];
+      for (size_t l = k; l < j; l++) dot -= factor[j * MAX_MEMBERS + l] * column[l];
+      column[j] = dot / factor[j * MAX_MEMBERS + j];
     }
     for (size_t j = k; j < m; j++) square += column[j] * column[j];
     const double rest = log_parents + log(square), all = log_parents + log_all + log(square + column[m] * column[m]);

@@ -33,8 +33,8 @@ __device__ static offer<WORDS> make_offer(const chain_job &job, const uint64_t *
   return wanted;
 }
 
-/* Whether the set in place `at` is offered. */
 template <int WORDS>
+/* Whether the set in place `at` is offered. */
 __device__ __forceinline__ bool offered(const chain_job &job, const offer<WORDS> &wanted, uint64_t at)
 {
   uint64_t missing = 0, met = 0;

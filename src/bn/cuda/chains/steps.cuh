@@ -434,8 +434,8 @@ __device__ static uint32_t first_within(const chain_job &job, uint32_t first, ui
   return last;
 }
 
-/* What the lanes hold of the order after the move. */
 template <int WORDS>
+/* What the lanes hold of the order after the move. */
 __device__ static __forceinline__ void move_places(nodes<WORDS> &own, const weft_bn_move &move, uint32_t lane)
 {
   if (move.kind == WEFT_BN_SHIFT) {

@@ -130,6 +130,7 @@ static int64_t sort_sample(irm_state *state, int mode)
   return links;
 }
 
+/* Counts T and f of every cluster of the mode from its sampled nodes, by threads that each take a trial's scratch. */
 weft_status irm_uneven_begin(weft_ctx *poll, irm_state *state, int mode)
 {
   const int64_t wanted = (int64_t) SAMPLED_NODES * (state->active_count[1 - mode] + 1);
