@@ -1,8 +1,8 @@
-/* The best graphs that chains have met; see best_graphs.c. */
+/* The best graphs that chains have met, and the best graph of an order; see best_graphs.c. */
 #pragma once
 
 #include "core/numbers/math.h"
-#include "bn/bn.h"
+#include "bn/both/chain.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +34,9 @@ static inline int weft_bn_best_wants(const weft_bn_best *best, int64_t score, ui
     if (best->hash[k] == hash) return stamp < best->stamp[k];
   return 1;
 }
+
+/* The best graph given each node's predecessors, p masks; the index of each node's set goes to `picks`. Its score. */
+int64_t weft_bn_best_graph(const weft_bn_lists *lists, const uint64_t *before, int32_t *picks);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,6 @@
 /* The best graphs that chains have met, best first, and the best graph of an order. */
 /* Build: shared. */
 #include "bn/cpu/chains/chain.h"
-#include "bn/cpu/chains/best_graphs.h"
 
 weft_status weft_bn_best_make(weft_arena *mem, size_t p, size_t most, weft_bn_best *out)
 {

@@ -5,7 +5,6 @@
 #include <math.h>
 #include "core/call/parallel.h"
 #include "bn/cpu/chains/chain.h"
-#include "bn/cpu/chains/best_graphs.h"
 #include "bn/cpu/chains/order_by_best_graph.h"
 #include "bn/cpu/chains/order_by_sum.h"
 #include "bn/cpu/chains/partitions.h"

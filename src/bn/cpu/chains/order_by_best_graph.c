@@ -4,7 +4,6 @@
  * gains y only when it has a set with y and its best set is not the first of its list. */
 /* Build: shared. */
 #include "bn/cpu/chains/chain.h"
-#include "bn/cpu/chains/best_graphs.h"
 #include "bn/cpu/chains/draws.h"
 #include "bn/cpu/chains/order_by_best_graph.h"
 

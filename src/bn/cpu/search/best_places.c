@@ -10,7 +10,6 @@
 #include <math.h>
 #include "core/call/parallel.h"
 #include "bn/cpu/chains/chain.h"
-#include "bn/cpu/chains/best_graphs.h"
 #include "bn/both/joint.h"
 #include "bn/cpu/search/best_places.h"
 

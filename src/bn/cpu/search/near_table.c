@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 #include "bn/cpu/chains/chain.h"
-#include "bn/cpu/chains/best_graphs.h"
 #include "bn/cpu/search/candidates.h"
 #include "bn/cpu/search/near_table.h"
 #include "bn/cpu/search/best_places.h"
