@@ -57,6 +57,7 @@ void weft_clusters_iterate(const weft_points *points, size_t k, int rounds, weft
     if (!round_of(points, k, space)) break;
 }
 
+/* Takes rounds of k-means until no point changes its group, at most ROUNDS. */
 weft_status weft_clusters_settle(weft_ctx *ctx, const weft_points *points, size_t k, double *centres, int *labels)
 {
   enum { ROUNDS = 100 };

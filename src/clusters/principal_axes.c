@@ -73,6 +73,7 @@ static void eigen_axes(double *covariance, double *axes, size_t d)
   }
 }
 
+/* Puts the chosen points into space->points on their principal axes, of which it returns how many have any variance. */
 size_t weft_clusters_turn(const weft_points *points, const int *rows, size_t count, weft_clusters_space *space,
                           double *variance)
 {

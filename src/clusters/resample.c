@@ -245,6 +245,7 @@ static void match_groups(const double *shared, size_t found, size_t k, int *matc
   }
 }
 
+/* For each subsample, every point votes for the nearest centre, as the group that the centre is matched to. */
 weft_status weft_clusters_vote(weft_ctx *ctx, const weft_points *points, const weft_clusters_resample *resample,
                                const double *centres, const int *found, const int *labels, int *votes,
                                double *agreement)

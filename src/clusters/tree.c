@@ -130,6 +130,7 @@ done:
   return st;
 }
 
+/* The part with the deepest valley is divided next, as long as that is deeper than in null data. */
 weft_status weft_clusters_tree(weft_ctx *ctx, const weft_points *points, const weft_clusters_search *search,
                                const weft_clusters_rule *rule, int *rows, weft_clusters_node *nodes, size_t *count)
 {

@@ -19,6 +19,7 @@
 #include <string.h>
 #include "clusters/internal.h"
 
+/* What one thread needs to look for valleys in n points of d coordinates. */
 weft_status weft_clusters_space_take(weft_arena *mem, size_t n, size_t d, size_t means, weft_clusters_space *space)
 {
   weft_status st = WEFT_OK;
@@ -113,6 +114,8 @@ static double rise_right(const weft_clusters_space *space, const windows *look, 
   return greatest;
 }
 
+/* A cut between any two neighbours of the sorted numbers is as deep as the lesser of how clearly the density rises on
+ * its left and on its right. */
 weft_clusters_valley weft_clusters_valley_of(weft_clusters_space *space, size_t n)
 {
   weft_clusters_valley deepest = { -WEFT_INFINITY, 0 };
@@ -191,6 +194,7 @@ static void try_means(const weft_points *points, size_t means, weft_rng rng, uin
   }
 }
 
+/* Tries the first AXES axes, then the lines between centres of k-means, plain and in equalised units. */
 double weft_clusters_deepest(const weft_clusters_search *search, uint64_t draw, size_t n, size_t d,
                              weft_clusters_space *space)
 {
