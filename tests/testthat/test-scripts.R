@@ -56,8 +56,8 @@ wrong_calls_of_weft <- function(files) {
 
 test_that("benchmarks call what exists", {
   skip_if_not(dir.exists(bench), "no sources here")
-  files <- list.files(bench, "[.]R$", full.names = TRUE)
-  expect_gt(length(files), 20)
+  files <- list.files(c(bench, test_path("..", "..", "studies")), "[.]R$", full.names = TRUE)
+  expect_gt(length(files), 40)
   expect_identical(wrong_calls_of_weft(files), NULL)
 })
 

@@ -1,11 +1,11 @@
 # Pairs and triples of genotypes: rates of whole calls from packed data, and whole calls from .bed files.
-#   Rscript inst/bench/mi-genotypes.R rates          packed data on a device; 35 s on one H200 with 16 cores
-#   Rscript inst/bench/mi-genotypes.R triples [S]    a grid of sizes for S seconds (40)
-#   Rscript inst/bench/mi-genotypes.R file [S]       500,000 samples and growing numbers of variants from .bed to table
+#   Rscript studies/mi-genotypes.R rates          packed data on a device; 35 s on one H200 with 16 cores
+#   Rscript studies/mi-genotypes.R triples [S]    a grid of sizes for S seconds (40)
+#   Rscript studies/mi-genotypes.R file [S]       500,000 samples and growing numbers of variants from .bed to table
 #                                                    for about S seconds (60): planted pairs, growth; 5,000 x 500,000
-#   Rscript inst/bench/mi-genotypes.R planes [N P]   from .bed to planes on the host and on a device, beside copies of
+#   Rscript studies/mi-genotypes.R planes [N P]   from .bed to planes on the host and on a device, beside copies of
 #                                                    as many bytes (500,000 x 20,000); 25 s
-#   Rscript inst/bench/mi-genotypes.R cpu            one thread, every kind of processor, beside PLINK 1.9
+#   Rscript studies/mi-genotypes.R cpu            one thread, every kind of processor, beside PLINK 1.9
 # T: 10^12 pair-samples, rows of a pair, per second. The tensor cores of an H200 make 7,737 T products of planes; a pair
 # of complete genotypes takes four, one with missing calls nine, a triple of complete ones twelve.
 library(weft)

@@ -1,9 +1,9 @@
 # Groups of samples by gene_clusters() beside k-means, Ward and (with igraph) Leiden in the same components.
 #
-#   Rscript inst/bench/clusters.R level [SETS]     data without groups: how often k = 1
-#   Rscript inst/bench/clusters.R planted [SETS]   planted groups: k, and the adjusted Rand index
-#   Rscript inst/bench/clusters.R pbmc FILE        FILE: an RDS file with list(x, labels): cells in rows, log scale
-#   Rscript inst/bench/clusters.R large [N]        time of N samples on 50 components
+#   Rscript studies/clusters.R level [SETS]     data without groups: how often k = 1
+#   Rscript studies/clusters.R planted [SETS]   planted groups: k, and the adjusted Rand index
+#   Rscript studies/clusters.R pbmc FILE        FILE: an RDS file with list(x, labels): cells in rows, log scale
+#   Rscript studies/clusters.R large [N]        time of N samples on 50 components
 library(weft)
 
 adjusted_rand <- function(a, b) {

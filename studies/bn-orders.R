@@ -1,6 +1,6 @@
 # Exact edge posteriors against long Markov chains on the same table of scores, under a uniform prior over orders (33
 # nodes at most) or over graphs (27 on a device, 24 on the CPU).
-#   Rscript inst/bench/bn-orders.R [nodes = 33] [backend = cuda] [chains = 64] [iterations = 100000] [rows = 300]
+#   Rscript studies/bn-orders.R [nodes = 33] [backend = cuda] [chains = 64] [iterations = 100000] [rows = 300]
 #     [prior = order | dag] [seed = 1]
 # Ladders of chains are independent, so that the spread of their means gives the error of the mean over all; the ratio
 # of difference and error follows Student's t where an edge is met often enough in every ladder. Six or eight ladders
