@@ -345,7 +345,7 @@ finding_bayes <- function(fit) {
 findings_page <- function(fit, enriched = NULL, most_words = box_words) {
   found <- report_findings(fit, enriched = enriched)
   part <- list(text = found, vain = attr(found, "in_vain"), open = attr(found, "open"),
-               caution = attr(found, "caution"))
+               caution = attr(found, "caution"), left = fit$left_out)
   repeat {
     lines <- box_lines(part)
     if (count_words(lines) <= most_words) return(lines)
@@ -366,8 +366,13 @@ box_lines <- function(part) {
     if (length(part$caution)) c("", paste("**With care.**", running_text(part$caution), "[Details](#data)")),
     if (length(part$open)) c("", sprintf("**Not converged.** %s. [What there is](#%s)", running_text(part$open),
                                          names(part$open))),
-    if (length(part$vain)) c("", paste0("**Not found:** ", running_text(paste(part$vain, collapse = "; ")), ".")))
+    if (length(part$vain)) c("", paste0("**Not found:** ", running_text(paste(part$vain, collapse = "; ")), ".")),
+    if (length(part$left)) c("", sprintf("**Not done**, for want of samples: %s. [Details](#data)",
+                                         toString(steps_in_words[names(part$left)]))))
 }
+
+steps_in_words <- c(components = "components", ranking = "genes", pairs = "pairs of genes", network = "a network",
+                    clusters = "groups of samples", bayes = "a Bayesian network", outliers = "outliers")
 
 # Words that readers see: no marks, and links by their text.
 count_words <- function(lines) {

@@ -280,7 +280,8 @@ draw_heatmap <- function(z, names, class, batch) {
   size <- if (phone) 0.68 else 0.7
   graphics::par(mai = c(0.52, 0.08 + names_inches(names, size), key_inches(class, batch), if (phone) 0.04 else 0.12))
   graphics::plot(NA, xlim = c(0, n), ylim = c(p, -0.055 * p), xaxs = "i", yaxs = "i", axes = FALSE, ann = FALSE)
-  graphics::rasterImage(matrix(two_sided(z), p), 0, p, n, 0, interpolate = FALSE)
+  most <- min(2.5, max(abs(z), 0.1, na.rm = TRUE)) # few samples have no values far out
+  graphics::rasterImage(matrix(two_sided(z, most), p), 0, p, n, 0, interpolate = FALSE)
   strips <- Filter(Negate(is.null), list(class = class, batch = batch))
   for (k in seq_along(strips)) {
     low <- -0.01 * p - (k - 1) * 0.022 * p
@@ -290,7 +291,8 @@ draw_heatmap <- function(z, names, class, batch) {
   graphics::axis(2L, seq_len(p) - 0.5, names, las = 1, tick = FALSE, line = -0.5, cex.axis = size)
   graphics::abline(v = cumsum(tabulate(class, nlevels(class))), col = "white", lwd = 2)
   key_above(class, batch = batch)
-  scale_below(two_sided(seq(-2.5, 2.5, length.out = 101L)), c(0.02, 0.92) * n, p, "-2.5", "0", "2.5 SD")
+  ends <- sprintf(c("-%.1f", "%.1f SD"), most)
+  scale_below(two_sided(seq(-2.5, 2.5, length.out = 101L)), c(0.02, 0.92) * n, p, ends[1L], "0", ends[2L])
 }
 
 # ---- pairs ----
