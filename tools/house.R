@@ -1,6 +1,5 @@
-# The figures of the house beside their limits: files in a folder, lines of functions, comments above them, headers that
-# declare what their file defines, identifiers of one letter, formatting. Exit status 1 where a figure is above its
-# limit. Usage: Rscript tools/house.R [names]    names: lists the functions without a comment, too
+# The figures of the house beside their limits: files in a folder, lines of functions, comments above them, identifiers of
+# one letter, arguments of R functions, formatting. Exit status 1 where a figure is above its limit. Usage: Rscript tools/house.R [names]    names: lists the functions without a comment, too
 #
 # clang-format puts the braces of a function's body at the beginning of a line, by which functions are found.
 sources <- list.files("src", "[.](c|h|cu|cuh)$", recursive = TRUE, full.names = TRUE)
@@ -21,7 +20,8 @@ functions_of <- function(file) {
     if (is.na(close) || !grepl("\\(", signature) || grepl("^(enum|struct|union|typedef)", signature)) return(NULL)
     name <- regmatches(signature, regexpr("[A-Za-z_][A-Za-z_0-9]*(?=\\()", signature, perl = TRUE))
     above <- text[seq_len(first - 1L)]
-    above <- trimws(utils::tail(above[nzchar(above) & !grepl("^(template|__global__|__launch_bounds__|static)", above)], 1L))
+    lead <- "^(template|__global__|__launch_bounds__|static)" # lines of a signature
+    above <- trimws(utils::tail(above[nzchar(above) & !grepl(lead, above)], 1L))
     data.frame(file, name = c(name, "?")[1L], first, length = close - first + 1L,
                said = length(above) > 0L && grepl("^/[*]|[*]/$", above))
   })
