@@ -481,7 +481,8 @@ print.weft_clusters <- function(x, ...) {
 consensus_text <- function(r, word = "gene") {
   n <- length(r$cluster)
   genes <- if (!is.null(r$gene_cluster)) {
-    sprintf("; %s form %s", several(length(r$gene_cluster), word), several(max(r$gene_cluster), "group"))
+    if (max(r$gene_cluster) == 1L) sprintf("; the %s form none", several(length(r$gene_cluster), word))
+    else sprintf("; %s form %s", several(length(r$gene_cluster), word), several(max(r$gene_cluster), "group"))
   }
   if (r$k == 1L) {
     return(paste0(sprintf("The %s form one group: %s", several(n, "sample"), one_group_reason(r)), genes))

@@ -1,5 +1,6 @@
-# The figures of the house beside their limits: files in a folder, lines of functions, comments above them, identifiers of
-# one letter, arguments of R functions, formatting. Exit status 1 where a figure is above its limit. Usage: Rscript tools/house.R [names]    names: lists the functions without a comment, too
+# The figures of the house beside their limits: files in a folder, lines of functions, comments above them, identifiers
+# of one letter, arguments of R functions, formatting. Exit status 1 where a figure is above its limit.
+# Usage: Rscript tools/house.R [names]    names: lists the functions without a comment, too
 #
 # clang-format puts the braces of a function's body at the beginning of a line, by which functions are found.
 sources <- list.files("src", "[.](c|h|cu|cuh)$", recursive = TRUE, full.names = TRUE)
@@ -52,8 +53,8 @@ unformatted <- function() {
 formals_over <- function(most) {
   text <- lapply(list.files("R", full.names = TRUE), parse)
   sum(vapply(unlist(lapply(text, as.list)), function(e) {
-    is.call(e) && identical(e[[1L]], as.name("<-")) && is.call(e[[3L]]) && identical(e[[3L]][[1L]], as.name("function")) &&
-      sum(names(e[[3L]][[2L]]) != "seed") > most
+    value <- if (is.call(e) && identical(e[[1L]], as.name("<-"))) e[[3L]]
+    is.call(value) && identical(value[[1L]], as.name("function")) && sum(names(value[[2L]]) != "seed") > most
   }, NA))
 }
 
