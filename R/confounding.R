@@ -1,6 +1,7 @@
 # What could pass for a difference between classes, or for a pattern among samples, and is not known to be one: batches
-# and covariates that go with the class, sequencing depth that does, components that follow depth, and cells or
-# repeated measurements that are taken for independent samples. Where any of these is there, a finding about classes is never more than suggestive.
+# and covariates that go with the class, sequencing depth that does, components that follow depth, and cells or repeated
+# measurements that are taken for independent samples. Where any of these is there, a finding about classes is never more
+# than suggestive.
 
 # A data frame with a row for each: `kind` ("batch", "covariate", "depth", "component", "cells" or
 # "repeats"), `text` (a sentence)
@@ -106,7 +107,8 @@ like_cells <- function(q) {
   q$kind == "expression" && nrow(x) >= 100 && min(x, na.rm = TRUE) >= 0 && mean(x == 0, na.rm = TRUE) >= 0.4
 }
 
-least_scatter <- 0.04 # coefficient of variation of independent samples: those of one cell line have .05 to .1, people .4
+# A coefficient of variation: samples of one cell line have .05 to .1, those of people .4.
+least_scatter <- 0.04
 
 # Bulk counts whose samples of one class differ by hardly more than counting does.
 repeated_measurements <- function(q, least_genes = 50L) {

@@ -390,7 +390,8 @@ model_notes <- function(values, model) {
       apart <- 2^abs(mean(depth[[1L]]) - mean(depth[[2L]]))
       if (p <= 0.01 && apart >= 1.5) {
         notes <- c(notes, sprintf(paste("Totals times scaling factors differ between the classes by a factor of %s:",
-                                        "differences of genes with few counts may come from it."), format(signif(apart, 2))))
+                                        "differences of genes with few counts may come from it."),
+                                  format(signif(apart, 2))))
       }
     }
   }

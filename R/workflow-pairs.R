@@ -35,9 +35,9 @@ sample_strata <- function(q, least = 10) {
 
 usual_bins <- function(n) if (n < 100) 2 else 3
 
-# Numbers of permutations, each for where none of the permutations before was as good as the best pair: so noise takes 19,
-# and the p-value of what is there goes on to .001 (Besag and Clifford 1991; it holds as one of a fixed number does). They
-# end where they would take a minute, or the first some minutes, on one core: the same on every machine.
+# Numbers of permutations, each for where none of the permutations before was as good as the best pair: so noise takes
+# 19, and the p-value of what is there goes on to .001 (Besag and Clifford 1991; it holds as one of a fixed number
+# does). They end where they would take a minute, or the first some minutes, on one core: the same on every machine.
 usual_permutations <- function(genes, n) {
   once <- at_reference(cost_tuples(choose(genes, 2), n, usual_bins(n) - 1, 0, 1)$cpu)
   stages <- c(19, 99, 999)
