@@ -274,7 +274,6 @@ compressed_fill <- function(path, where, by_row, count, stored, memory) {
 # Rows into blocks, some of them at once while the child reads the next.
 rows_stream <- function(writer, control, path, where, count, stored) {
   at_once <- .Call(C_weft_store_at_once, writer)
-  done <- .Call(C_weft_store_resumed, writer)
   shared <- .Call(C_weft_store_shared, at_once[2L], 2 * at_once[1L], path)
   held <- list()
   put <- function() {
@@ -283,7 +282,7 @@ rows_stream <- function(writer, control, path, where, count, stored) {
   }
   h5_stream(path, function(file, send) {
     read <- shared_pieces(file, where, shared, at_once) %||% read_pieces(file, where, TRUE)
-    compressed_pieces(file, where, count, stored, at_once[2L], read, send, done)
+    compressed_pieces(file, where, count, stored, at_once[2L], read, send)
   }, function(part) {
     held[[length(held) + 1L]] <<- part
     if (length(held) == at_once[1L]) put()
@@ -322,10 +321,11 @@ shared_pieces <- function(file, where, shared, at_once) {
   }
 }
 
-# Calls send(list(first, starts, and what read(from, number) returns)) for runs of rows (or columns), from row `first`
-# on, with at most `most` values, unless one row has more.
-compressed_pieces <- function(file, where, count, stored, most, read, send, first = 0) {
+# Calls send(list(first, starts, and what read(from, number) returns)) for runs of rows (or columns) with
+# at most `most` values, unless one row has more.
+compressed_pieces <- function(file, where, count, stored, most, read, send) {
   at <- function(part) paste0(where, "/", part)
+  first <- 0
   while (first < count) {
     reach <- min(count - first, 2^17)
     pointers <- as.double(file$read(at("indptr"), first + 1, reach + 1))
@@ -379,9 +379,8 @@ dense_fill <- function(path, where, rows_first, d, memory) {
   at_once <- max(1, floor(memory / 64 / max(1, d[2L])))
   function(begin, control) {
     writer <- begin()
-    done <- .Call(C_weft_store_resumed, writer)
     h5_stream(path, function(file, send) {
-      for (first in seq(done, length.out = ceiling((d[1L] - done) / at_once), by = at_once)) {
+      for (first in seq(0, length.out = ceiling(d[1L] / at_once), by = at_once)) {
         rows <- min(at_once, d[1L] - first)
         part <- if (rows_first) file$read(where, c(1, first + 1), c(d[2L], rows))
                 else file$read(where, c(first + 1, 1), c(rows, d[2L]))

@@ -17,10 +17,6 @@
 #'   temporary file is removed. If R was killed it stays, and cannot be opened. Only a regular file is replaced, never a
 #'   device or a pipe. A symbolic link at `path` is replaced itself: the file to which it leads stays as it is.
 #'
-#'   With `resume = TRUE` the temporary file and a list of its blocks stay however the import ended, as
-#'   `.<name>.resume.part` and `.<name>.resume.part.list`. The same call then continues after the last block that has
-#'   its checksum. It begins anew when the size or the time of the file at `x`, or another argument, has changed.
-#'
 #'   The HDF5 library crashes on some damaged files. Where R can fork, such a file is an error: a child process reads
 #'   it, ahead of the import. On Windows, in RStudio and in R's graphical interface on macOS it may end the session.
 #'
@@ -35,8 +31,6 @@
 #'   this number of values, or 2^19 if that is less; blocks are encoded and read by several threads, up to eight at once
 #'   in 64 bytes per value, and up to 2^23 values at once in 15. Rows of HDF5 files wait for them in twice as many
 #'   blocks of at most 24 bytes per value.
-#' @param resume whether to continue where an import of the same file with `resume = TRUE` was stopped, and to leave
-#'   what was written if this one is. `x` must name a file or a folder.
 #' @param progress see [mi_rank()].
 #' @return The store, as [weft_store()] opens it.
 #' @seealso [weft_store()]
@@ -52,42 +46,25 @@
 #' x <- weft_import(folder, tempfile(fileext = ".weft"))
 #' as.matrix(x)
 weft_import <- function(x, path, samples = NULL, assay = NULL, layer = NULL, overwrite = FALSE, memory = 2^28,
-                        resume = FALSE, progress = NULL) {
+                        progress = NULL) {
   need_args(c("x", "path"))
   path <- store_path(path, check_flag(overwrite, "overwrite"))
   memory <- check_number(memory, "memory", min = 2^20, max = 2^45)
   if (!is.null(samples)) samples <- check_choice(samples, c("rows", "columns"), "samples")
-  key <- if (check_flag(resume, "resume")) import_key(x, samples, layer)
   from <- memory_errors(import_source(x, samples, assay, layer, memory))
   control <- run_control("cpu", NULL, progress, NULL, "Importing")
   writer <- NULL
-  begun <- FALSE
   on.exit(if (!is.null(writer)) .Call(C_weft_store_abandon, writer))
   begin <- function() {
     if (!is.null(writer)) .Call(C_weft_store_abandon, writer)
     writer <<- NULL
-    writer <<- .Call(C_weft_store_begin, path, overwrite, as.double(from$n), as.double(from$p), memory, key, begun,
-                     control)
-    begun <<- TRUE
-    writer
+    writer <<- .Call(C_weft_store_begin, path, overwrite, as.double(from$n), as.double(from$p), memory, control)
   }
   memory_errors(from$fill(begin, control))
   put_vectors(writer, from, control)
   .Call(C_weft_store_finish, writer, control)
   writer <- NULL
   weft_store(path)
-}
-
-# What an import that continues must have in common with the one that was stopped.
-import_key <- function(x, samples, layer) {
-  if (!is_word(x)) {
-    abort_input("`x` must name a file for `resume = TRUE`.", x = paste0("It is ", describe(x), "."),
-                i = "What is in memory is imported from its beginning.")
-  }
-  files <- if (dir.exists(x)) list.files(x, full.names = TRUE) else x
-  about <- file.info(files, extra_cols = FALSE)
-  paste(c(normalizePath(x, mustWork = FALSE), basename(files), format(about$size, digits = 17),
-          format(as.double(about$mtime), digits = 17), samples, "layer", describe(layer)), collapse = "\n")
 }
 
 store_path <- function(path, overwrite) {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# libFuzzer on what reads files from elsewhere: stores, resumed imports, Matrix Market text, bag-of-words text,
+# libFuzzer on what reads files from elsewhere: stores, Matrix Market text, bag-of-words text,
 # PLINK's files and checkpoints (the harnesses are in longtests/parsers), under the address and undefined-behaviour
 # sanitizers.
 # Needs clang, and R as a shared library.
@@ -9,7 +9,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds=60
 if [ "${1-}" = --seconds ]; then seconds=$2; shift 2; fi
-asked=${*:-store resume market words plink checkpoint}
+asked=${*:-store market words plink checkpoint}
 command -v clang >/dev/null || { echo "no clang: nothing was tried"; exit 0; }
 w=$(mktemp -d); failed=0
 R_HOME=$(R RHOME); export R_HOME
@@ -20,7 +20,7 @@ core="src/core/call/arena.c src/core/call/context.c src/core/data/file.c"
 store=$(find src/store -name '*.c' ! -path '*/r/*')
 sources() { # what is linked beside the harness
   case $1 in
-    store | resume | market) echo "$core src/core/call/simd.c $store" ;;
+    store | market) echo "$core src/core/call/simd.c $store" ;;
     words) echo "src/irm/cpu/input/parse_counts.c" ;;
     plink) echo "$core src/core/data/bits*.c src/core/call/simd.c src/mi/pack/cpu/plink.c src/mi/r/plink.c $with_r" ;;
     checkpoint) echo "src/irm/r/saved.c $with_r" ;;
@@ -38,13 +38,6 @@ for (k in 1:4) weft_import(list(m, m / 3, m[, 1, drop = FALSE], m * 0)[[k]], at(
 if (file.exists("tests/testthat/store-version-1.weft")) {
   invisible(file.copy("tests/testthat/store-version-1.weft", at("store", "version-1")))
 }
-# a list of one block, whose record is made from a store's directory, and the file up to there
-weft_import(matrix(stats::rpois(2400, 0.1), 300), file.path(w, "whole"))
-bytes <- readBin(file.path(w, "whole"), "raw", 1e5)
-directory <- sum(as.integer(bytes[41:43]) * 256^(0:2))
-block <- bytes[directory + 16 + seq_len(36)]
-record <- c(block[1:28], raw(4), block[29:36], raw(8)) # of the rows: eight bytes
-writeBin(c(as.raw(c(96, 0)), raw(48), record, bytes[seq_len(directory)]), at("resume", 1))
 writeLines(c(" %%MatrixMarket matrix coordinate real general", "% c", "5 4 2", "1 1 2.5", "5 4 1e-3"), at("market", 1))
 writeLines(c(" %%MatrixMarket matrix array integer skew-symmetric", "3 3", "1", "2", "3"), at("market", 2))
 writeLines(c("!%%MatrixMarket matrix coordinate pattern symmetric", "5 5 2", "2 1", "5 5"), at("market", 3))

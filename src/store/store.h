@@ -10,7 +10,6 @@
  *   hdf5_chunks.c      numbers of other programs' files, plain or deflated
  *   block_of_rows.c    compressed rows that are a block, without entries
  *   blocks_parallel.c  the same work for several blocks at once
- *   resume.c           continues what an import that was stopped has written
  *   sort.c             entries in any order, through a file that has no name
  *   market.c           Matrix Market text, piece after piece
  *
@@ -120,9 +119,6 @@ typedef struct weft_store_waiting {
 typedef struct weft_store_writer {
   int file;                 /* descriptor + 1; 0: none */
   char *path, *part, *name; /* its final name, its name until then, and its name in messages */
-  int list;                 /* of blocks, for an import to go on: descriptor + 1 */
-  char *list_path;
-  uint64_t resumed, passed; /* rows that were there already; entries of these that were handed over again */
   int overwrite;
   uint64_t n, p, at;    /* `at`: bytes written */
   uint64_t first, last; /* of the block that is being filled: its first row, the greatest that has an entry */

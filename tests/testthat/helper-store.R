@@ -118,7 +118,7 @@ use_store <- function(file) {
 in_pieces <- function(lines, size, dim) {
   file <- withr::local_tempfile()
   control <- weft:::run_control()
-  writer <- .Call(weft:::C_weft_store_begin, file, FALSE, dim[1], dim[2], 2^20, NULL, FALSE, control)
+  writer <- .Call(weft:::C_weft_store_begin, file, FALSE, dim[1], dim[2], 2^20, control)
   market <- .Call(weft:::C_weft_store_market)
   bytes <- charToRaw(paste0(lines, "\n", collapse = ""))
   for (first in c(seq(1, length(bytes), by = size), length(bytes) + 1)) {

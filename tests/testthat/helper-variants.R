@@ -139,8 +139,7 @@ store_variants <- function(d, path) {
   cells <- cell_files(folder)
   counts <- as(d$counts, "CsparseMatrix")
   import <- function(x, ...) list(x = x, path = path("variant.weft"), overwrite = TRUE, ...)
-  files <- list("weft_import/market" = import(cells[1L]), "weft_import/resume" = import(cells[1L], resume = TRUE),
-                "weft_import/tenx" = import(dirname(cells[2L])))
+  files <- list("weft_import/market" = import(cells[1L]), "weft_import/tenx" = import(dirname(cells[2L])))
   hdf5 <- cells[grepl("[.](h5|h5ad|loom)$", cells)]
   c(files, stats::setNames(lapply(hdf5, import), sprintf("weft_import/%s", basename(hdf5))),
     list("weft_import/sparse" = import(list(counts, counts)),

@@ -206,7 +206,7 @@ test_that("chunks that were damaged are errors, and so is what lies beyond a fil
   shared <- .Call(weft:::C_weft_store_shared, 4096, 2, laid_out(many, "whole"))
   skip_if(is.null(shared))
   blocks <- function(...) {
-    writer <- .Call(weft:::C_weft_store_begin, to, TRUE, 2, 5, 2^20, NULL, FALSE, control)
+    writer <- .Call(weft:::C_weft_store_begin, to, TRUE, 2, 5, 2^20, control)
     on.exit(.Call(weft:::C_weft_store_abandon, writer))
     .Call(weft:::C_weft_store_blocks, writer, shared, list(list(0, c(0, 3, 3000), 1, c(...))), control)
   }

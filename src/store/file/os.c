@@ -34,15 +34,6 @@ int weft_store_os_scratch(const char *path)
   return _open(path, _O_RDWR | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT | _O_TEMPORARY, _S_IREAD | _S_IWRITE);
 }
 
-int weft_store_os_keep(const char *path, uint64_t *size)
-{
-  const int file = _open(path, _O_RDWR | _O_CREAT | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
-  if (file >= 0) *size = (uint64_t) _filelengthi64(file);
-  return file;
-}
-
-static int cut(int file, uint64_t size) { return _chsize_s(file, (long long) size); }
-
 void weft_store_os_remove(const char *path) { remove(path); }
 
 static long long read_at(int file, void *to, size_t size, uint64_t offset)
@@ -72,31 +63,6 @@ int weft_store_os_scratch(const char *path)
   if (file >= 0) unlink(path);
   return file;
 }
-
-/* Opens or makes a file that stays when an import is stopped, and locks it. -1, and errno, where it is another user's
- * or no regular file, or where another process has the lock. */
-int weft_store_os_keep(const char *path, uint64_t *size)
-{
-  struct stat about;
-  struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-  const int file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (file < 0) return -1;
-  int sound = !fstat(file, &about);
-  if (sound && (!S_ISREG(about.st_mode) || about.st_uid != geteuid())) {
-    errno = EPERM;
-    sound = 0;
-  }
-  if (sound && !fcntl(file, F_SETLK, &whole)) {
-    *size = (uint64_t) about.st_size;
-    return file;
-  }
-  const int why = errno;
-  close(file);
-  errno = why;
-  return -1;
-}
-
-static int cut(int file, uint64_t size) { return ftruncate(file, (off_t) size); }
 
 void weft_store_os_remove(const char *path) { unlink(path); }
 
@@ -133,11 +99,6 @@ weft_status weft_store_os_read(weft_ctx *ctx, int file, const char *name, uint64
     }
   }
   return WEFT_OK;
-}
-
-weft_status weft_store_os_cut(weft_ctx *ctx, int file, const char *name, uint64_t size)
-{
-  return cut(file, size) ? failed(ctx, "write", name) : WEFT_OK;
 }
 
 /* Writes exactly `size` bytes at `offset`, at most PIECE at a time between polls; a full disk is an error. */

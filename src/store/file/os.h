@@ -7,10 +7,6 @@
 /* A new file without a name, for what need not last: removed from its folder at once, or when it is closed; -1 with
  * errno. */
 int weft_store_os_scratch(const char *path);
-/* A file to be continued, created if there is none: it must belong to this user, and is locked against other processes;
- * its size. */
-int weft_store_os_keep(const char *path, uint64_t *size);
-weft_status weft_store_os_cut(weft_ctx *ctx, int file, const char *name, uint64_t size);
 void weft_store_os_remove(const char *path);
 
 weft_status weft_store_os_read(weft_ctx *ctx, int file, const char *name, uint64_t offset, void *to, size_t size);

@@ -7,7 +7,6 @@
 #include "store/file/os.h"
 #include "store/file/blocks_parallel.h"
 #include "store/file/write.h"
-#include "store/import/resume.h"
 #include "store/import/from_memory.h"
 #include "store/file/block_of_rows.h"
 
@@ -36,10 +35,10 @@ static void *grown(weft_arena *mem, void *old, size_t used, size_t room, size_t 
 /* The writer outlives the call: in a call, its memory is the call's. */
 static void bind(weft_store_writer *writer, weft_ctx *ctx) { writer->mem.ctx = ctx ? ctx : &writer->own; }
 
-/* Makes the file under a temporary name beside `path`, which it gets when finished, or takes up what an import with the
- * same key has left. *w owns everything until it is finished or abandoned; after a failure it is abandoned. */
+/* Makes the file under a temporary name beside `path`, which it gets when finished. *writer owns everything until it is
+ * finished or abandoned; after a failure it is abandoned. */
 weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
-                             const char *key, int anew, weft_store_writer *writer)
+                             weft_store_writer *writer)
 {
   weft_status st = WEFT_OK;
   const char *slash = strrchr(path, '/');
@@ -61,11 +60,6 @@ weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uin
   writer->slots = ctx->threads < WEFT_STORE_WAITING ? (size_t) ctx->threads : WEFT_STORE_WAITING;
   weft_store_crc(0, NULL, 0); /* its table, before threads ask for it */
   WEFT_TRY(weft_store_room(ctx, writer, writer->max_entries));
-  if (key) {
-    snprintf(writer->part, length + 32, "%.*s.%s.resume.part", (int) folder, path, writer->name);
-    WEFT_TRY(weft_store_resume(ctx, writer, key, anew));
-    goto done;
-  }
   for (int tries = 0; tries < 100 && !writer->file; tries++) {
     snprintf(writer->part, length + 32, "%.*s.%s.%08llx.part", (int) folder, path, writer->name,
              (unsigned long long) weft_file_unique() & 0xffffffffull);
@@ -83,9 +77,8 @@ void weft_store_abandon(weft_store_writer *writer)
 {
   if (writer->file) {
     weft_file_close(writer->file - 1);
-    if (!writer->list) weft_store_os_remove(writer->part);
+    weft_store_os_remove(writer->part);
   }
-  if (writer->list) weft_file_close(writer->list - 1);
   if (writer->mem.blocks) weft_arena_end(&writer->mem);
   memset(writer, 0, sizeof *writer);
 }
@@ -225,7 +218,7 @@ static void no_longer_wait(weft_store_writer *writer, size_t count)
   writer->waiting -= count;
 }
 
-weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *writer, size_t more)
+static weft_status room_for_blocks(weft_ctx *ctx, weft_store_writer *writer, size_t more)
 {
   if (writer->blocks + more <= writer->block_room) return WEFT_OK;
   bind(writer, ctx);
@@ -248,13 +241,12 @@ weft_status weft_store_settle(weft_ctx *ctx, weft_store_writer *writer)
     entries += writer->wait[i].count;
   }
   WEFT_TRY(weft_poll(ctx, (double) writer->first, (double) writer->n));
-  WEFT_TRY(weft_store_room_for_blocks(ctx, writer, writer->waiting));
+  WEFT_TRY(room_for_blocks(ctx, writer, writer->waiting));
   WEFT_TRY(weft_store_together(ctx, writer->waiting, 20.0 * (double) entries, encode_one, &all));
   for (; done < writer->waiting; done++) {
     all.block[done].offset = writer->at;
     WEFT_TRY(push_bytes(ctx, writer, all.bytes[done], all.block[done].bytes));
     writer->block[writer->blocks] = all.block[done];
-    WEFT_TRY(weft_store_resume_add(ctx, writer, writer->blocks));
     writer->blocks++;
     writer->values += all.block[done].values;
   }
@@ -333,17 +325,11 @@ done:
   return st;
 }
 
-/* Adds an entry to the open block; closes blocks that are full (rows or entries) or that the row is beyond. Rows that a
- * resumed import already has are only counted. */
+/* Adds an entry to the open block; closes blocks that are full (rows or entries) or that the row is beyond. */
 weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *writer, uint64_t row, uint64_t column, double value,
                             int *late)
 {
   weft_status st = WEFT_OK;
-  if (row < writer->resumed) {
-    *late = 0;
-    writer->passed += value != 0;
-    return st;
-  }
   *late = row < writer->first;
   if (*late || value == 0) return WEFT_OK;
   while (row - writer->first >= WEFT_STORE_ROWS) WEFT_TRY(weft_store_flush(ctx, writer, WEFT_STORE_ROWS));
@@ -489,8 +475,7 @@ weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *writer)
   writer->file = 0; /* publishing closes it */
   if (!weft_file_publish(file, writer->part, writer->path, writer->overwrite, why))
     st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' %s.", writer->name, why);
-  if (st != WEFT_OK && !writer->list) weft_store_os_remove(writer->part);
-  if (st == WEFT_OK && writer->list) weft_store_os_remove(writer->list_path);
+  if (st != WEFT_OK) weft_store_os_remove(writer->part);
 done:
   return st;
 }

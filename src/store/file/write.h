@@ -6,13 +6,9 @@
 /* Work functions may be run a second time when memory was short: each of the following functions either completes or
  * does nothing. */
 
-/* `memory`: bytes that a block being made may take. `key` is NULL, or says what is imported: what was written for the
- * same key stays when the writer is abandoned, and is taken over unless `anew`. Rows before out->resumed are then there
- * already, and are skipped when they are handed over. */
+/* `memory`: bytes that a block being made may take. */
 weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
-                             const char *key, int anew, weft_store_writer *out);
-/* Makes room for `more` blocks in the directory. */
-weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *writer, size_t more);
+                             weft_store_writer *out);
 /* One entry. Rows come in order, but for those of the block that is being filled. *late: the row's block has been
  * written, and nothing was done. */
 weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *writer, uint64_t row, uint64_t column, double value,
@@ -30,7 +26,7 @@ weft_status weft_store_add_section(weft_ctx *ctx, weft_store_writer *writer, con
                                    uint64_t count, const uint8_t *bytes, uint64_t size);
 /* Writes what is open, the directory and the header, and gives the file its name. */
 weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *writer);
-/* Removes what was written, unless it is finished or has a key. */
+/* Removes what was written, unless it is finished. */
 void weft_store_abandon(weft_store_writer *writer);
 
 /* Rows that make one block, the next ones, where no block is open. Their arrays must stay until weft_store_settle(). */

@@ -59,7 +59,6 @@ static weft_status take_row(weft_ctx *ctx, weft_store_writer *writer, const weft
   const uint64_t row = x->first + i;
   const size_t from = (size_t) x->starts[i], to = (size_t) x->starts[i + 1];
   size_t stored = 0;
-  if (row < writer->resumed) return WEFT_OK;
   for (size_t at = from; at < to; at++) {
     if (x->columns[at] < 0 || (uint64_t) x->columns[at] >= writer->p) return no_column(ctx, x, i, at, writer->p);
     stored += !is_zero(&x->values, at);
@@ -167,8 +166,6 @@ weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *writer, we
   weft_arena mem = weft_arena_begin(ctx);
   uint32_t *counts;
   int32_t *next = NULL;
-  if (x->first + x->done < writer->resumed)
-    x->done = writer->resumed - x->first < x->rows ? (size_t) (writer->resumed - x->first) : x->rows;
   WEFT_TAKE0(counts, &mem, x->rows + 1);
   WEFT_TRY(count_rows(ctx, writer, x, counts));
   if (x->starts) {

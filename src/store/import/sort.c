@@ -119,9 +119,6 @@ weft_status weft_store_sort_drain(weft_ctx *ctx, weft_store_writer *writer, weft
   weft_status st = WEFT_OK;
   for (size_t k = 0; k < sorter->blocks; k++)
     if (sorter->held[k]) WEFT_TRY(empty_buffer(ctx, writer, sorter, k));
-  if (writer->resumed && (writer->blocks + writer->waiting > sorter->blocks ||
-                          sorter->first_row[writer->blocks + writer->waiting] != writer->first))
-    return changed(ctx);
   for (size_t k = writer->blocks + writer->waiting; k < sorter->blocks; k++) {
     const uint64_t count = sorter->begin[k + 1] - sorter->begin[k];
     if (sorter->placed[k] != count) return changed(ctx);

@@ -8,13 +8,12 @@
   R(C_weft_store_packed, 7) \
   R(C_weft_store_groups, 3) \
   R(C_weft_store_sums, 5) \
-  R(C_weft_store_begin, 8) \
+  R(C_weft_store_begin, 6) \
   R(C_weft_store_rows, 6) \
   R(C_weft_store_columns, 7) \
   R(C_weft_store_put_vector, 4) \
   R(C_weft_store_finish, 2) \
   R(C_weft_store_abandon, 1) \
-  R(C_weft_store_resumed, 1) \
   R(C_weft_store_at_once, 1) \
   R(C_weft_store_shared, 3) \
   R(C_weft_store_h5, 4) \

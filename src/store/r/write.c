@@ -37,15 +37,12 @@ typedef struct {
   const char *path;
   int overwrite;
   double n, p, memory;
-  const char *key;
-  int anew;
 } begin_job;
 WEFT_WORK(run_begin, begin_job,
-          weft_store_begin(ctx, job->path, job->overwrite, (uint64_t) job->n, (uint64_t) job->p, job->memory, job->key,
-                           job->anew, job->writer))
+          weft_store_begin(ctx, job->path, job->overwrite, (uint64_t) job->n, (uint64_t) job->p, job->memory,
+                           job->writer))
 
-/* key: NULL, or a text that says what is imported; anew: whether to begin it again. */
-SEXP C_weft_store_begin(SEXP path, SEXP overwrite, SEXP n, SEXP p, SEXP memory, SEXP key, SEXP anew, SEXP control)
+SEXP C_weft_store_begin(SEXP path, SEXP overwrite, SEXP n, SEXP p, SEXP memory, SEXP control)
 {
   SEXP handle = PROTECT(weft_glue_handle(&writer_kind, sizeof(weft_store_writer)));
   begin_job job = { weft_glue_handle_take(handle, &writer_kind),
@@ -53,9 +50,7 @@ SEXP C_weft_store_begin(SEXP path, SEXP overwrite, SEXP n, SEXP p, SEXP memory, 
                     Rf_asLogical(overwrite) == 1,
                     Rf_asReal(n),
                     Rf_asReal(p),
-                    Rf_asReal(memory),
-                    key == R_NilValue ? NULL : CHAR(STRING_ELT(key, 0)),
-                    Rf_asLogical(anew) == 1 };
+                    Rf_asReal(memory) };
   if (!(job.n >= 0 && job.n <= INT32_MAX && job.p >= 0 && job.p <= INT32_MAX))
     weft_glue_fail(WEFT_ERR_INPUT, "A store has at most 2147483647 rows and columns; %.0f and %.0f are asked for.",
                    job.n, job.p);
@@ -73,14 +68,6 @@ SEXP C_weft_store_finish(SEXP handle, SEXP control)
   weft_glue_run(control, run_finish, weft_store_writer_of(handle));
   weft_glue_handle_free(handle, &writer_kind);
   return R_NilValue;
-}
-
-/* How many rows were there already. */
-SEXP C_weft_store_resumed(SEXP handle)
-{
-  const double rows = (double) weft_store_writer_of(handle)->resumed;
-  weft_glue_handle_done();
-  return Rf_ScalarReal(rows);
 }
 
 /* How many blocks are made at once, and how many values one has. */
@@ -118,7 +105,7 @@ weft_store_values weft_store_values_of(SEXP x, double length)
 
 static void check_end(const weft_store_writer *writer, double first, double rows)
 {
-  if (!((first >= (double) writer->first || first < (double) writer->resumed) && first + rows <= (double) writer->n))
+  if (!(first >= (double) writer->first && first + rows <= (double) writer->n))
     weft_glue_fail(WEFT_ERR_INTERNAL, "Rows %.0f to %.0f of a store of %.0f.", first + 1, first + rows,
                    (double) writer->n);
 }
@@ -342,16 +329,6 @@ static weft_status market_entry(weft_ctx *ctx, void *data, uint64_t row, uint64_
   return WEFT_OK;
 }
 
-/* Whether the rows that were there already have other entries than the file: equal places that were summed, or ones
- * that came later in the file than what was written. */
-static int passed_others(const weft_store_writer *writer)
-{
-  uint64_t values = 0;
-  for (size_t k = 0; k < writer->blocks && writer->block[k].first < writer->resumed; k++)
-    values += writer->block[k].values;
-  return values != writer->passed;
-}
-
 static weft_status run_market(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   market_job *job = data;
@@ -361,7 +338,6 @@ static weft_status run_market(weft_ctx *ctx, const weft_backend *backend, void *
   WEFT_TRY(
       weft_store_market_read(ctx, job->market, job->bytes, job->size, &job->at, job->mode == SIZES, market_entry, job));
   if (job->ended) WEFT_TRY(weft_store_market_end(ctx, job->market, market_entry, job));
-  if (job->ended && job->mode == PUSH) job->late |= passed_others(job->writer);
 done:
   return st;
 }
