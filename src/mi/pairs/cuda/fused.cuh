@@ -17,8 +17,7 @@ extern "C" {
 #include "mi/pairs/both/counted.h"
 }
 
-#define WEFT_SCREENED_ROWS (1u << 22) /* at most: counts are floats, made in the fraction of 2^23 */
-#define WEFT_SCREENED_PLANES 4u       /* of an attribute, at most */
+#define WEFT_FUSED_ROWS (1u << 22) /* at most: counts are floats, made in the fraction of 2^23 */
 
 /* How many groups of eight attributes of side b a warpgroup counts against 64 of side a: so many that a thread has
  * about 64 counts. */
@@ -30,25 +29,25 @@ constexpr int octets_of(int pa, int pb)
 }
 
 /* PA planes of a, MA: one for each level, since values are missing; b alike. */
-template <int PA_, bool MA_, int PB_, bool MB_> struct screened_shape {
+template <int PA_, bool MA_, int PB_, bool MB_> struct fused_shape {
   static constexpr int PA = PA_, PB = PB_, LA = PA_ + !MA_, LB = PB_ + !MB_, OCTETS = octets_of(PA_, PB_);
   static constexpr bool MA = MA_, MB = MB_, VARY = MA_ || MB_;
   static constexpr int COUNTS = OCTETS * PB_ * 4; /* of a plane of a: [eight][plane of b][pair] */
 };
 
 /* Where the margins of a thread's attributes begin: [plane][room]. Not used where the other side has missing values. */
-struct screened_margins {
+struct fused_margins {
   const float *a, *b;
   uint32_t room_a, room_b;
 };
 
 /* The sums over an attribute of a with two of b. */
-struct screened_sums {
+struct fused_sums {
   float joint[2], one[2], other[2], rows[2];
 };
 
 /* k log2(k w) */
-__device__ static inline float screened_term(float k, float w, float sum)
+__device__ static inline float fused_term(float k, float w, float sum)
 {
   const float y = fmaf(k, w, 1e-30f);
 #ifdef __CUDA_ARCH__
@@ -61,7 +60,7 @@ __device__ static inline float screened_term(float k, float w, float sum)
 }
 
 /* A whole number below 2^23. */
-__device__ static inline float screened_float(uint32_t k)
+__device__ static inline float fused_float(uint32_t k)
 {
 #ifdef __CUDA_ARCH__
   return __uint_as_float(k + 0x4b000000u) - 8388608.0f;
@@ -73,14 +72,13 @@ __device__ static inline float screened_float(uint32_t k)
 /* The sums of a class, whose counts are what was added since `before`, which is brought up to date; or, FINAL, of all
  * rows. EACH: of both attributes by themselves, too. The pairs are those of the attribute `half` of a in one eight. */
 template <class S, bool EACH, bool FINAL>
-__device__ static inline screened_sums screened_class(const uint32_t (&c)[S::PA][S::COUNTS], uint2 *before,
-                                                      uint32_t stride, int eight, int half, screened_margins margins,
-                                                      float all, float w)
+__device__ static inline fused_sums fused_class(const uint32_t (&c)[S::PA][S::COUNTS], uint2 *before, uint32_t stride,
+                                                int eight, int half, fused_margins margins, float all, float w)
 {
-  screened_sums out = { { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 } };
+  fused_sums out = { { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 } };
   float above[S::PB][2] = {}, corner = all, column[S::LB][2] = {}, row[2] = { 0, 0 };
   const auto add = [&](int i, int y, float k) {
-    out.joint[i] = screened_term(k, w, out.joint[i]);
+    out.joint[i] = fused_term(k, w, out.joint[i]);
     if (S::VARY) out.rows[i] += k;
     if (EACH) {
       row[i] += k;
@@ -91,7 +89,7 @@ __device__ static inline screened_sums screened_class(const uint32_t (&c)[S::PA]
     if (EACH)
 #pragma unroll
       for (int i = 0; i < 2; i++) {
-        out.one[i] = screened_term(row[i], w, out.one[i]);
+        out.one[i] = fused_term(row[i], w, out.one[i]);
         row[i] = 0;
       }
   };
@@ -111,7 +109,7 @@ __device__ static inline screened_sums screened_class(const uint32_t (&c)[S::PA]
       }
 #pragma unroll
       for (int i = 0; i < 2; i++) {
-        const float k = screened_float(c[x][at + i] - (i ? was.y : was.x));
+        const float k = fused_float(c[x][at + i] - (i ? was.y : was.x));
         if (!S::MB) left[i] -= k;
         if (!S::MA) above[y][i] += k;
         add(i, y, k);
@@ -143,9 +141,9 @@ __device__ static inline screened_sums screened_class(const uint32_t (&c)[S::PA]
   for (int i = 0; i < 2; i++) {
     if (EACH)
 #pragma unroll
-      for (int y = 0; y < S::LB; y++) out.other[i] = screened_term(column[y][i], w, out.other[i]);
+      for (int y = 0; y < S::LB; y++) out.other[i] = fused_term(column[y][i], w, out.other[i]);
     if (!S::VARY) continue;
-    const float rows = screened_term(out.rows[i], w, 0);
+    const float rows = fused_term(out.rows[i], w, 0);
     out.joint[i] -= rows;
     if (EACH) {
       out.one[i] -= rows;
@@ -156,13 +154,13 @@ __device__ static inline screened_sums screened_class(const uint32_t (&c)[S::PA]
 }
 
 /* The bars, in bits, and how far n times an information may be off. */
-struct screened_bars {
+struct fused_bars {
   float mi, gain, slack;
 };
 
 /* Whether a pair may reach the bars. joint: the bound of n times its information; own: n times what its members say
  * alone; n: rows that count. */
-__device__ static inline bool screened_passes(const screened_bars &bars, float joint, float own, float n)
+__device__ static inline bool fused_passes(const fused_bars &bars, float joint, float own, float n)
 {
   if (joint < bars.mi * n - bars.slack) return false;
   return !(bars.gain > -INFINITY) || !(fmaxf(joint, 0.0f) - own < bars.gain * n - 3 * bars.slack);
@@ -170,7 +168,7 @@ __device__ static inline bool screened_passes(const screened_bars &bars, float j
 
 /* How far n times an information may be off, n being all rows: twice the error of counted.h, as the terms of N_c and N,
  * or those of an attribute's levels, come on top. */
-static inline float screened_slack(uint32_t cells, uint32_t classes, double n)
+static inline float fused_slack(uint32_t cells, uint32_t classes, double n)
 {
   return (float) (2 * weft_products_error(cells, classes) * n + WEFT_PRODUCTS_LITTLE);
 }

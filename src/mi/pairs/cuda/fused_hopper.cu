@@ -22,18 +22,18 @@
 
 #define GROUPS 4                /* warpgroups */
 #define COUNTING (GROUPS * 128) /* threads */
-#define SCREENED_THREADS \
-  (COUNTING + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one \
-                    */
+/* Registers go from warpgroup to warpgroup, so that the producer is a whole one. */
+#define FUSED_THREADS (COUNTING + 128)
 #define STAGES 6
-#define MANY_ROWS 20000 /* more than four products: above, large products make up for kept counts */
-#define MAX_ROWS WEFT_SCREENED_ROWS
+#define MAX_ROWS WEFT_FUSED_ROWS
+/* Of more than four products of planes: above, counts through memory (counted_hopper.cu) take less. */
+#define MAX_ROWS_MANY_PRODUCTS 20000
 #define BLOCK 64             /* attributes that are arranged together */
 #define EIGHT_BYTES (8 * 32) /* of a plane */
 
 /* What a launch needs of a side: floats [class, or after the last: all rows][plane][room], then Σ a log2(a levels / n)
  * over the levels of all rows, then n times what the attribute says alone; [room] each. */
-struct screened_args {
+struct fused_args {
   const uint8_t *a, *b; /* arranged planes */
   int steps, class_step[WEFT_MI_PLANAR_CLASSES + 1];
   uint32_t classes, count_a, count_b, room_a, room_b;
@@ -44,11 +44,11 @@ struct screened_args {
   const float *side_a, *side_b;
   float rows[WEFT_MI_PLANAR_CLASSES + 1]; /* of a class, of all */
   float weight[WEFT_MI_PLANAR_CLASSES + 1];
-  screened_bars bars;
+  fused_bars bars;
   mi_passed passed;
 };
 
-template <class S> struct screened_room {
+template <class S> struct fused_room {
   static constexpr int SPAN = GROUPS * S::OCTETS * 8;              /* attributes of b that a block counts */
   static constexpr uint32_t UNITS = ROWS_A / 64 * (ROWS_B / SPAN); /* of a tile */
   static constexpr uint32_t A_BYTES = BLOCK / 8 * S::PA * EIGHT_BYTES, B_BYTES = S::OCTETS * S::PB * EIGHT_BYTES;
@@ -61,10 +61,10 @@ template <class S> struct screened_room {
 
 /* The first attributes of unit k; false when it has no pairs. */
 template <class S>
-__device__ static inline bool screened_unit(const screened_args &args, uint32_t k, tile_walk *walk, uint32_t *one,
-                                            uint32_t *other)
+__device__ static inline bool fused_unit(const fused_args &args, uint32_t k, tile_walk *walk, uint32_t *one,
+                                         uint32_t *other)
 {
-  constexpr uint32_t UNITS = screened_room<S>::UNITS, SPAN = screened_room<S>::SPAN;
+  constexpr uint32_t UNITS = fused_room<S>::UNITS, SPAN = fused_room<S>::SPAN;
   uint32_t ta, tb;
   if (!place_tile(&args.grid, walk, args.first + k / UNITS, &ta, &tb)) return false;
   *one = ta * ROWS_A + k % UNITS % 2 * 64;
@@ -74,10 +74,10 @@ __device__ static inline bool screened_unit(const screened_args &args, uint32_t 
 
 /* Loads a unit's k-steps into the ring of stages; each lane of the warp issues one copy per step. */
 template <class S>
-__device__ static inline void bring_unit(const screened_args &args, ring<STAGES> *copies, uint8_t *stages, uint32_t one,
+__device__ static inline void bring_unit(const fused_args &args, ring<STAGES> *copies, uint8_t *stages, uint32_t one,
                                          uint32_t other, uint32_t *step)
 {
-  typedef screened_room<S> R;
+  typedef fused_room<S> R;
   const uint32_t lane = threadIdx.x % 32, row = lane ? other + (lane - 1) * BLOCK : one;
   const uint32_t planes = lane ? S::PB : S::PA, apart = BLOCK / 8 * planes * EIGHT_BYTES;
   const uint32_t bytes = lane ? GROUPS * R::B_BYTES / R::PIECES : R::A_BYTES;
@@ -103,7 +103,7 @@ __device__ static inline void count_unit(ring_place<STAGES> *w, int steps, uint3
   };
   uint32_t before = 0; /* the stage of the step before */
   for (int s = 0; s < steps; s++) {
-    const uint64_t a = operand_at(*w, w->a, screened_room<S>::BYTES), b = operand_at(*w, w->b, screened_room<S>::BYTES);
+    const uint64_t a = operand_at(*w, w->a, fused_room<S>::BYTES), b = operand_at(*w, w->b, fused_room<S>::BYTES);
     barrier_wait(&w->copies->full[w->at], w->phase);
     keep();
     product_fence();
@@ -124,16 +124,16 @@ __device__ static inline void count_unit(ring_place<STAGES> *w, int steps, uint3
 }
 
 template <class S>
-__device__ static inline screened_margins margins_of(const screened_args &args, uint32_t class_index, uint32_t one,
-                                                     uint32_t other)
+__device__ static inline fused_margins margins_of(const fused_args &args, uint32_t class_index, uint32_t one,
+                                                  uint32_t other)
 {
-  const screened_margins margins = { args.side_a + (size_t) (class_index * S::PA) * args.room_a + one,
-                                     args.side_b + (size_t) (class_index * S::PB) * args.room_b + other, args.room_a,
-                                     args.room_b };
+  const fused_margins margins = { args.side_a + (size_t) (class_index * S::PA) * args.room_a + one,
+                                  args.side_b + (size_t) (class_index * S::PB) * args.room_b + other, args.room_a,
+                                  args.room_b };
   return margins;
 }
 
-__device__ static inline void list_pair(const screened_args &args, uint32_t one, uint32_t other)
+__device__ static inline void list_pair(const fused_args &args, uint32_t one, uint32_t other)
 {
   if (one >= args.count_a || other >= args.count_b || (args.grid.same && other <= one)) return;
   const uint32_t at = atomicAdd(args.passed.count, 1u);
@@ -143,8 +143,7 @@ __device__ static inline void list_pair(const screened_args &args, uint32_t one,
 /* One warp loads, four warpgroups count. After each class a thread screens its pairs and keeps their sums; after the
  * last it adds the sum over all classes, if the pair needs it, and lists what may reach the bar. */
 template <class S, bool EACH>
-__global__ static void __launch_bounds__(SCREENED_THREADS, 1)
-    screen_products(const __grid_constant__ screened_args args)
+__global__ static void __launch_bounds__(FUSED_THREADS, 1) screen_fused(const __grid_constant__ fused_args args)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -153,7 +152,7 @@ __global__ static void __launch_bounds__(SCREENED_THREADS, 1)
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
   make_ring(&copies, COUNTING / 32);
 
-  const uint32_t units = args.tiles * screened_room<S>::UNITS;
+  const uint32_t units = args.tiles * fused_room<S>::UNITS;
   uint32_t one, other;
   tile_walk walk = args.start;
   if (warp_of_block >= COUNTING / 32) {
@@ -161,19 +160,19 @@ __global__ static void __launch_bounds__(SCREENED_THREADS, 1)
     uint32_t step = 0; /* k-steps since the start */
     if (warp_of_block == COUNTING / 32)
       for (uint32_t k = blockIdx.x; k < units; k += gridDim.x)
-        if (screened_unit<S>(args, k, &walk, &one, &other)) bring_unit<S>(args, &copies, stages, one, other, &step);
+        if (fused_unit<S>(args, k, &walk, &one, &other)) bring_unit<S>(args, &copies, stages, one, other, &step);
     return;
   }
 
   asm volatile("setmaxnreg.inc.sync.aligned.u32 112;"); /* of 96 that a thread starts with */
   ring_place<STAGES> w = {
     &copies, spaced_descriptor(stages, S::PA * EIGHT_BYTES),
-    operand_descriptor(stages + screened_room<S>::A_BYTES + warp_of_block / 4 * screened_room<S>::B_BYTES), 0, 0
+    operand_descriptor(stages + fused_room<S>::A_BYTES + warp_of_block / 4 * fused_room<S>::B_BYTES), 0, 0
   };
-  uint2 *const before = (uint2 *) (stages + STAGES * screened_room<S>::BYTES) + thread;
+  uint2 *const before = (uint2 *) (stages + STAGES * fused_room<S>::BYTES) + thread;
   const uint32_t lane = thread % 32;
   for (uint32_t k = blockIdx.x; k < units; k += gridDim.x) {
-    if (!screened_unit<S>(args, k, &walk, &one, &other)) continue;
+    if (!fused_unit<S>(args, k, &walk, &one, &other)) continue;
     one += warp_of_block % 4 * 16 + lane / 4;
     other += warp_of_block / 4 * S::OCTETS * 8 + lane % 4 * 2;
     uint32_t c[S::PA][S::COUNTS];
@@ -190,12 +189,12 @@ __global__ static void __launch_bounds__(SCREENED_THREADS, 1)
     for (uint32_t class_index = 0; class_index < args.classes; class_index++) {
       const int steps = args.class_step[class_index + 1] - args.class_step[class_index];
       if (!steps) continue;
-      const screened_margins margins = margins_of<S>(args, class_index, one, other);
+      const fused_margins margins = margins_of<S>(args, class_index, one, other);
       count_unit<S>(&w, steps, c);
 #  pragma unroll
       for (int p = 0; p < PAIRS; p += 2) {
-        const screened_sums sums = screened_class<S, EACH, false>(c, before, COUNTING, p / 4, p / 2 % 2, margins,
-                                                                  args.rows[class_index], args.weight[class_index]);
+        const fused_sums sums = fused_class<S, EACH, false>(c, before, COUNTING, p / 4, p / 2 % 2, margins,
+                                                            args.rows[class_index], args.weight[class_index]);
 #  pragma unroll
         for (int i = 0; i < 2; i++) {
           joint[p + i] += sums.joint[i];
@@ -206,7 +205,7 @@ __global__ static void __launch_bounds__(SCREENED_THREADS, 1)
         }
       }
     }
-    const screened_margins margins = margins_of<S>(args, args.classes, one, other);
+    const fused_margins margins = margins_of<S>(args, args.classes, one, other);
     const float *const levels_a = margins.a + S::PA * args.room_a, *const levels_b = margins.b + S::PB * args.room_b;
     const float n = args.rows[args.classes];
 #  pragma unroll
@@ -218,15 +217,15 @@ __global__ static void __launch_bounds__(SCREENED_THREADS, 1)
 #  pragma unroll
         for (uint32_t i = 0; i < 2; i++) {
           own[i] = levels_a[args.room_a + of_a] + levels_b[args.room_b + of_b + i];
-          some |= screened_passes(args.bars, joint[p + i] - (levels_a[of_a] + levels_b[of_b + i]), own[i], n);
+          some |= fused_passes(args.bars, joint[p + i] - (levels_a[of_a] + levels_b[of_b + i]), own[i], n);
         }
       if (!some) continue;
-      const screened_sums sums =
-          screened_class<S, EACH, true>(c, before, COUNTING, p / 4, p / 2 % 2, margins, n, args.weight[args.classes]);
+      const fused_sums sums =
+          fused_class<S, EACH, true>(c, before, COUNTING, p / 4, p / 2 % 2, margins, n, args.weight[args.classes]);
 #  pragma unroll
       for (uint32_t i = 0; i < 2; i++) {
         if (EACH) own[i] = fmaxf(alone[p + i][0] - sums.one[i], 0.0f) + fmaxf(alone[p + i][1] - sums.other[i], 0.0f);
-        if (screened_passes(args.bars, joint[p + i] - sums.joint[i], own[i], S::VARY ? sums.rows[i] : n))
+        if (fused_passes(args.bars, joint[p + i] - sums.joint[i], own[i], S::VARY ? sums.rows[i] : n))
           list_pair(args, one + of_a, other + of_b + i);
       }
     }
@@ -234,7 +233,7 @@ __global__ static void __launch_bounds__(SCREENED_THREADS, 1)
 }
 
 #else /* host side, and devices that never run it */
-template <class S, bool EACH> __global__ static void screen_products(const __grid_constant__ screened_args args)
+template <class S, bool EACH> __global__ static void screen_fused(const __grid_constant__ fused_args args)
 {
   (void) args;
 }
@@ -256,7 +255,7 @@ __global__ static void arrange_eights(const uint32_t *planes, uint32_t words, si
   *(uint4 *) (out + (eight * planes_each + plane) * EIGHT_BYTES + piece % 2 * 128 + attribute % 8 * 16) = v;
 }
 
-struct screened_side {
+struct fused_side {
   const uint32_t *margins; /* of plane 0 of attribute 0 in class 0 */
   const int64_t *alone;
   size_t plane_rows, count, room;
@@ -268,7 +267,7 @@ struct screened_side {
 
 /* A thread per attribute: its counts by plane and class, and over all classes, and what it says by itself, all in
  * single precision as the screen reads them. */
-__global__ static void make_screened_side(screened_side side)
+__global__ static void make_fused_side(fused_side side)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= side.room) return;
@@ -294,25 +293,25 @@ __global__ static void make_screened_side(screened_side side)
 
 /* ---- host ---- */
 
-typedef void (*screen_kernel)(const screened_args);
-struct screened_kernel {
-  screen_kernel run;
+typedef void (*fused_function)(const fused_args);
+struct fused_kernel {
+  fused_function run;
   uint32_t units, shared;
 };
 
-template <int PA, bool MA, int PB, bool MB> static screened_kernel kernel_of(bool each)
+template <int PA, bool MA, int PB, bool MB> static fused_kernel kernel_of(bool each)
 {
-  typedef screened_shape<PA, MA, PB, MB> S;
-  static_assert(screened_room<S>::SHARED <= 226 * 1024, "a multiprocessor has more, but not for this");
-  const screened_kernel out = { each && S::VARY ? screen_products<S, S::VARY> : screen_products<S, false>,
-                                screened_room<S>::UNITS, screened_room<S>::SHARED };
+  typedef fused_shape<PA, MA, PB, MB> S;
+  static_assert(fused_room<S>::SHARED <= 226 * 1024, "a multiprocessor has more, but not for this");
+  const fused_kernel out = { each && S::VARY ? screen_fused<S, S::VARY> : screen_fused<S, false>, fused_room<S>::UNITS,
+                             fused_room<S>::SHARED };
   return out;
 }
 
 /* run NULL: of none of these shapes. */
-static screened_kernel kernel_for(const weft_mi_shape a, const weft_mi_shape b, bool each)
+static fused_kernel kernel_for(const weft_mi_shape a, const weft_mi_shape b, bool each)
 {
-  const screened_kernel none = { NULL, 0, 0 };
+  const fused_kernel none = { NULL, 0, 0 };
 #define OF(pa, ma, pb, mb) \
   if (a.planes == pa && !a.missing == !ma && b.planes == pb && !b.missing == !mb) \
     return kernel_of<pa, ma, pb, mb>(each);
@@ -334,7 +333,7 @@ static screened_kernel kernel_for(const weft_mi_shape a, const weft_mi_shape b, 
 int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *group_a, const weft_mi_group *group_b)
 {
   uint32_t occupied = 0;
-  const uint64_t limit = group_a->shape.planes * group_b->shape.planes > 4 ? MANY_ROWS : MAX_ROWS;
+  const uint64_t limit = group_a->shape.planes * group_b->shape.planes > 4 ? MAX_ROWS_MANY_PRODUCTS : MAX_ROWS;
   for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
   return occupied >= 2 && p->per == p->classes && p->n <= limit &&
          kernel_for(group_a->shape, group_b->shape, false).run != NULL;
@@ -364,18 +363,18 @@ weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const we
                                   const weft_mi_group *group, size_t room, float *out, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  const screened_side side = { resident->margins + group->plane0,
-                               resident->alone + group->first,
-                               p->plane_rows,
-                               group->count,
-                               room,
-                               group->shape.planes,
-                               group->shape.levels,
-                               p->classes,
-                               p->n,
-                               resident->f.unit,
-                               out };
-  make_screened_side<<<(unsigned) ((room + 127) / 128), 128, 0, stream>>>(side);
+  const fused_side side = { resident->margins + group->plane0,
+                            resident->alone + group->first,
+                            p->plane_rows,
+                            group->count,
+                            room,
+                            group->shape.planes,
+                            group->shape.levels,
+                            p->classes,
+                            p->n,
+                            resident->f.unit,
+                            out };
+  make_fused_side<<<(unsigned) ((room + 127) / 128), 128, 0, stream>>>(side);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -389,8 +388,8 @@ weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi
   weft_status st = WEFT_OK;
   const weft_mi_pack *p = job->pack;
   const uint32_t cells = job->a.levels * job->b.levels;
-  screened_args args;
-  screened_kernel kernel;
+  fused_args args;
+  fused_kernel kernel;
   int processors = 0;
   memset(&args, 0, sizeof args);
   args.a = job->planes[0];
@@ -415,7 +414,7 @@ weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi
   args.tiles = tiles;
   args.bars.mi = (float) (bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score));
   args.bars.gain = (float) (bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain);
-  args.bars.slack = screened_slack(cells, p->classes, (double) p->n);
+  args.bars.slack = fused_slack(cells, p->classes, (double) p->n);
   args.passed = job->passed;
   kernel = kernel_for(job->a, job->b, args.bars.gain > -INFINITY);
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
@@ -423,7 +422,7 @@ weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi
   WEFT_CUDA(cudaMemsetAsync(job->passed.count, 0, sizeof *job->passed.count, stream));
   {
     const uint64_t units = (uint64_t) tiles * kernel.units;
-    kernel.run<<<(units < (uint64_t) processors ? (unsigned) units : (unsigned) processors), SCREENED_THREADS,
+    kernel.run<<<(units < (uint64_t) processors ? (unsigned) units : (unsigned) processors), FUSED_THREADS,
                  (size_t) kernel.shared, stream>>>(args);
     WEFT_CUDA(cudaGetLastError());
   }

@@ -18,7 +18,7 @@
 #define STAGES 8
 #define BATCH 4 /* products started at once */
 
-struct planes_args {
+struct ternary_args {
   const uint8_t *a, *b;
   int steps[WEFT_PLANES_CLASSES], all_steps; /* k-steps of a class, of all */
   uint32_t classes, count_a, count_b;
@@ -46,7 +46,7 @@ struct planes_args {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-__device__ static void offer_pair(const planes_args &args, uint32_t a, uint32_t b, int64_t joint)
+__device__ static void offer_pair(const ternary_args &args, uint32_t a, uint32_t b, int64_t joint)
 {
   if (joint < 0) joint = 0;
   const int64_t gain = joint - args.alone[args.place_a + a] - args.alone[args.place_b + b];
@@ -56,21 +56,21 @@ __device__ static void offer_pair(const planes_args &args, uint32_t a, uint32_t 
 }
 
 /* Not in the padding behind the last attribute, nor on or below the diagonal. */
-__device__ static inline int is_pair(const planes_args &args, uint32_t a, uint32_t b)
+__device__ static inline int is_pair(const ternary_args &args, uint32_t a, uint32_t b)
 {
   return a < args.count_a && b < args.count_b && (!args.grid.same || a < b);
 }
 
 /* ---- packed counts ---- */
 
-__device__ static inline planes_screen begin_packed(const planes_args &args, uint32_t one, uint32_t b0)
+__device__ static inline ternary_screen begin_packed(const ternary_args &args, uint32_t one, uint32_t b0)
 {
-  planes_screen screen = { one, b0, 0, 0, load_side(&args.of_a[one]), args.bar_gain + __ldg(&args.own_a[one]) };
+  ternary_screen screen = { one, b0, 0, 0, load_side(&args.of_a[one]), args.bar_gain + __ldg(&args.own_a[one]) };
   return screen;
 }
 
 /* Screens the next pairs. */
-__device__ static inline void screen_packed(const planes_args &args, const uint4 *mine, planes_screen *screen)
+__device__ static inline void screen_packed(const ternary_args &args, const uint4 *mine, ternary_screen *screen)
 {
   const uint32_t b0 = screen->b0 + weft_planes_b(threadIdx.x, screen->at);
 #  pragma unroll
@@ -84,7 +84,7 @@ __device__ static inline void screen_packed(const planes_args &args, const uint4
 }
 
 /* Screens what is left, and scores what passed. */
-__device__ static inline void end_packed(const planes_args &args, const uint4 *mine, planes_screen *screen)
+__device__ static inline void end_packed(const ternary_args &args, const uint4 *mine, ternary_screen *screen)
 {
   while (screen->at < WEFT_PLANES_PAIRS) screen_packed(args, mine, screen);
   for (; screen->passed; screen->passed &= screen->passed - 1) {
@@ -104,12 +104,12 @@ __device__ static inline void end_packed(const planes_args &args, const uint4 *m
 /* ---- counts of any size ---- */
 
 /* Where this thread puts a class's counts. */
-__device__ static inline uint4 *counts_of(const planes_args &args, uint32_t class_index)
+__device__ static inline uint4 *counts_of(const ternary_args &args, uint32_t class_index)
 {
   return args.counts + ((size_t) blockIdx.x * args.classes + class_index) * WEFT_PLANES_PAIRS * CONSUMERS + threadIdx.x;
 }
 
-__device__ static inline void class_cells(const planes_args &args, uint32_t class_index, uint32_t pair, uint32_t one,
+__device__ static inline void class_cells(const ternary_args &args, uint32_t class_index, uint32_t pair, uint32_t one,
                                           uint32_t other, uint32_t (&cell)[WEFT_PLANES_CELLS])
 {
   const uint4 four = counts_of(args, class_index)[pair * CONSUMERS];
@@ -119,7 +119,7 @@ __device__ static inline void class_cells(const planes_args &args, uint32_t clas
   weft_planes_cells(both, a, b, args.class_rows[class_index], cell);
 }
 
-__device__ static int64_t wide_joint(const planes_args &args, uint32_t pair, uint32_t one, uint32_t other)
+__device__ static int64_t wide_joint(const ternary_args &args, uint32_t pair, uint32_t one, uint32_t other)
 {
   int64_t sum = -args.class_fixed;
   uint32_t rows[WEFT_PLANES_CELLS] = {}, cell[WEFT_PLANES_CELLS];
@@ -136,7 +136,7 @@ __device__ static int64_t wide_joint(const planes_args &args, uint32_t pair, uin
 
 /* Screens a thread's pairs by logarithms, from the counts of all classes in memory, and scores those that may reach the
  * bar. */
-__device__ static inline void search_wide(const planes_args &args, uint32_t one, uint32_t b0)
+__device__ static inline void search_wide(const ternary_args &args, uint32_t one, uint32_t b0)
 {
   const float bar_gain = args.bar_gain + __ldg(&args.own_a[one]);
 #  pragma unroll 1
@@ -165,7 +165,7 @@ __device__ static inline void search_wide(const planes_args &args, uint32_t one,
 /* One warpgroup loads tiles, two count. Packed counts of a tile are screened while the next one is counted; unpacked
  * ones go through memory, class by class. */
 template <bool PACKED>
-__global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_planes(const __grid_constant__ planes_args args)
+__global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_ternary(const __grid_constant__ ternary_args args)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -188,7 +188,7 @@ __global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_planes(con
 
   take_registers();
   uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread; /* of packed counts */
-  planes_screen last = nothing_to_screen();
+  ternary_screen last = nothing_to_screen();
   for (uint64_t k = blockIdx.x; k < args.count; k += gridDim.x) {
     uint32_t ta, tb, c[128], due = 0;
     if (!place_tile(&args.grid, &at_tile, args.first + k, &ta, &tb)) continue;
@@ -218,14 +218,14 @@ __global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_planes(con
 }
 
 #else /* host side, and devices that never run it */
-template <bool PACKED> __global__ static void search_planes(const __grid_constant__ planes_args args) { (void) args; }
+template <bool PACKED> __global__ static void search_ternary(const __grid_constant__ ternary_args args) { (void) args; }
 #endif
 
 /* ---- layout and constants ---- */
 
 /* One thread per 16 bytes of an arranged row. A plane that an attribute lacks is zero, and so are rows past the end. */
-__global__ static void arrange_planes(const uint32_t *planes, uint32_t words, size_t first, size_t count,
-                                      uint32_t planes_each, size_t rows, uint8_t *out)
+__global__ static void arrange_ternary(const uint32_t *planes, uint32_t words, size_t first, size_t count,
+                                       uint32_t planes_each, size_t rows, uint8_t *out)
 {
   const uint32_t pieces = words / 4;
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x, row = k / pieces;
@@ -296,8 +296,8 @@ weft_status weft_mi_planes_arrange(weft_ctx *ctx, const weft_mi_resident *reside
   weft_status st = WEFT_OK;
   const size_t rows = 2 * room_of(count), pieces = rows * (resident->words / 4);
   if (!pieces) goto done;
-  arrange_planes<<<(unsigned) ((pieces + 255) / 256), 256, 0, stream>>>(resident->planes, resident->words, first, count,
-                                                                        planes, rows, out);
+  arrange_ternary<<<(unsigned) ((pieces + 255) / 256), 256, 0, stream>>>(resident->planes, resident->words, first,
+                                                                         count, planes, rows, out);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -313,16 +313,16 @@ done:
 
 /* The parts of `room`: counts where these are not packed, margins by class or sides of a and b, and what both say
  * alone. */
-struct planes_room {
+struct ternary_room {
   size_t counts, of_a, of_b, own_a, own_b, bytes;
 };
 
-static planes_room parts_of(const mi_planar *planar, int processors)
+static ternary_room parts_of(const mi_planar *planar, int processors)
 {
   const size_t room_a = room_of(planar->count_a), room_b = room_of(planar->count_b);
   const size_t wide = planar->packed ? 0 : planar->classes,
                side = planar->packed ? sizeof(float4) : wide * sizeof(uint2);
-  planes_room parts;
+  ternary_room parts;
   parts.counts = 0;
   parts.of_a = wide * (size_t) processors * WEFT_PLANES_PAIRS * CONSUMERS * sizeof(uint4);
   parts.of_b = parts.of_a + room_a * side;
@@ -343,7 +343,7 @@ done:
 }
 
 /* What the screen compares with; *scale: of own information in fixed point. */
-static void set_bars(const mi_planar *planar, const mi_bar *bar, planes_args *args, double *scale)
+static void set_bars(const mi_planar *planar, const mi_bar *bar, ternary_args *args, double *scale)
 {
   const weft_planes_units work =
       weft_planes_measure(planar->packed, planar->class_rows, planar->classes, planar->steepest, 1);
@@ -355,10 +355,10 @@ static void set_bars(const mi_planar *planar, const mi_bar *bar, planes_args *ar
 }
 
 /* What the kernel has to know of a panel, but for the bar and the tiles to search. */
-static planes_args make_args(const mi_planar *planar, const uint8_t *tiles_a, const uint8_t *tiles_b,
-                             const mi_hits *hits)
+static ternary_args make_args(const mi_planar *planar, const uint8_t *tiles_a, const uint8_t *tiles_b,
+                              const mi_hits *hits)
 {
-  planes_args args;
+  ternary_args args;
   memset(&args, 0, sizeof args);
   args.a = tiles_a;
   args.b = tiles_b;
@@ -394,12 +394,12 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *planar, const u
                                  cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  planes_args args = make_args(planar, tiles_a, tiles_b, hits);
-  void (*const kernel)(const planes_args) = planar->packed ? search_planes<true> : search_planes<false>;
+  ternary_args args = make_args(planar, tiles_a, tiles_b, hits);
+  void (*const kernel)(const ternary_args) = planar->packed ? search_ternary<true> : search_ternary<false>;
   const int bytes = STAGES * STAGE_BYTES + (planar->packed ? WORDS_BYTES : 0);
   int processors = 0;
   double scale;
-  planes_room at;
+  ternary_room at;
   set_bars(planar, bar, &args, &scale);
   args.bar = *bar;
   WEFT_TRY(processors_of(ctx, &processors));

@@ -12,16 +12,16 @@
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 /* How far the screen of a thread's pairs has come. */
-struct planes_screen {
+struct ternary_screen {
   uint32_t one, b0;    /* the thread's attribute of side a, the tile's first of side b */
   uint32_t at, passed; /* pairs seen, and a bit for each that may reach the bar */
   weft_planes_side a;
   float bar_gain;
 };
 
-__device__ static inline planes_screen nothing_to_screen(void)
+__device__ static inline ternary_screen nothing_to_screen(void)
 {
-  planes_screen none = { 0, 0, WEFT_PLANES_PAIRS, 0, { { 0, 0 }, { 0, 0 } }, 0 };
+  ternary_screen none = { 0, 0, WEFT_PLANES_PAIRS, 0, { { 0, 0 }, { 0, 0 } }, 0 };
   return none;
 }
 

@@ -15,8 +15,10 @@ extern "C" {
 
 #define MAX_PAIRS 2e10   /* between two polls */
 #define MAX_CELLS 1e14   /* pairs × rows */
-#define MAX_PLANAR 1e13  /* of attributes of three levels */
-#define MANY_ROWS 100000 /* more classes than two: above, counting takes longer than the screen */
+#define MAX_TERNARY 1e13 /* of attributes of three levels */
+/* Rows above which ternary_hopper.cu takes pairs whose counts are not packed: counting them takes longer than the
+ * screen then. Up to here fused_hopper.cu takes them. */
+#define UNPACKED_ABOVE 100000
 
 /* ---- rows in the order of shared memory ---- */
 
@@ -189,11 +191,11 @@ int weft_mi_fits_planar(const weft_ctx *ctx, const weft_mi_pack *p, const weft_m
   for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
   const int packed = p->classes == 2 && p->n <= WEFT_PLANES_PACKED;
   return !group->coded && group->shape.planes <= 2 && !group->shape.missing && occupied >= 2 && p->per == p->classes &&
-         p->classes <= WEFT_PLANES_CLASSES && (packed || p->n > MANY_ROWS) && weft_mi_wgmma_ready(ctx->device);
+         p->classes <= WEFT_PLANES_CLASSES && (packed || p->n > UNPACKED_ABOVE) && weft_mi_wgmma_ready(ctx->device);
 }
 
-static mi_planar describe_planar(const weft_mi_pack *p, const weft_mi_resident *resident, const weft_mi_group *group_a,
-                                 const weft_mi_group *group_b)
+static mi_planar describe_ternary(const weft_mi_pack *p, const weft_mi_resident *resident, const weft_mi_group *group_a,
+                                  const weft_mi_group *group_b)
 {
   mi_planar planar;
   memset(&planar, 0, sizeof planar);
@@ -214,10 +216,10 @@ weft_status weft_mi_hopper_planar(weft_ctx *ctx, weft_device_arena *mem, const w
   weft_status st = WEFT_OK;
   shaped_job<mi_planar> job = {};
   size_t bytes;
-  job.b = describe_planar(pack, resident, panel->group_a, panel->group_b);
+  job.b = describe_ternary(pack, resident, panel->group_a, panel->group_b);
   WEFT_TRY(weft_mi_planes_room(ctx, &job.b, &bytes));
   {
-    const mi_runner tiles = { &job, weft_mi_planes_tiles(&job.b), fmin(MAX_PAIRS, MAX_PLANAR / (double) pack->n),
+    const mi_runner tiles = { &job, weft_mi_planes_tiles(&job.b), fmin(MAX_PAIRS, MAX_TERNARY / (double) pack->n),
                               run_tiles<mi_planar, weft_mi_planes_pairs>, pairs_until<64, 128> };
     st = search_tiles(ctx, mem, resident, panel, 2, bytes, &job, tiles, collector);
   }
