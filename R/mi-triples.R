@@ -73,7 +73,9 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
          searched = choose(p, 3))
 }
 
-# Why the device's search does not take these triples, as words for the message, or NULL.
+# Why the device's search does not take these triples, as words for the message, or NULL. R alone decides: native code
+# (weft_mi_search_cuda()) has the same conditions, and an error for what does not meet them. has_bit_wgmma() looks at the
+# device and at what the package was built for.
 triples_need <- function(pack, side, top) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   of <- if (is.null(side)) rep(TRUE, pack$dim[2L]) else side != 0

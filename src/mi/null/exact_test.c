@@ -1,19 +1,23 @@
-/* Tests of single attributes that hold for few rows.
+/* Tests of single attributes that hold for few rows: exact ones, as the file is named, where tables are few. This file
+ * counts the tables and chooses how each is tested.
  *
  * When class and attribute are independent, every assignment of the labels to the rows is equally likely. The margins
  * n_a of the attribute and n_c of the class stay as they are, and a table has probability Π n_a! Π n_c! / (n! Π n_ac!).
  * The score is Σ f(n_ac), which grows with the information; p is the probability of the observed score or more.
  * Attributes with the same margins share one law, and with bins of equal frequency all of them do. With E = min n_a min
- * n_c / n, the least count that is expected in a cell, the first of these that applies:
+ * n_c / n, the least count that is expected in a cell, the first of these that applies (needs_law(), find_law()):
  *
- *   E >= 100 (2 x 2, with scores far apart: 1000)   chi-squared with Williams' correction is right within some percent
- *   and p > 10^-20
- *   few tables                                      exact: all are visited (walk.c)
- *   else                                            a smooth law (smooth.c), which random tables correct where
- *                                                   E < 5 and they are cheap (sample.c)
+ *   more than some 2^20 rows, or    chi-squared with Williams' correction, whose p-value R makes (R/mi-null.R; it asks
+ *   2^10 levels or classes          for no law where chi-squared sees nothing and cells expect 5 rows)
+ *   E >= 100 (2 x 2, with scores    the same, which is right within some percent there and down to p = 10^-20; beyond,
+ *   far apart: 1000)                one of those below
+ *   few tables (walk.c)             exact: all are visited
+ *   E < 5, and random tables are    a smooth law, with p-values below some .2 from random tables in its place
+ *   cheap (sample.c)
+ *   else (smooth.c)                 a smooth law alone; margins of too many kinds for it: chi-squared again
  *
- * No p-value is less than the probability of the table itself and of those that differ only in the order of levels with
- * the same margin, which is nearly all of it where no table scores more. */
+ * No p-value of a law is less than the probability of the table itself and of those that differ only in the order of
+ * levels with the same margin, which is nearly all of it where no table scores more. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/call/parallel.h"

@@ -1,4 +1,5 @@
-/* Pairs and triples of binary attributes with two classes on Hopper; see binary_hopper.cu. */
+/* Pairs and triples of binary attributes with two classes on Hopper; see binary_hopper.cu. "wgmma" in these names means
+ * this engine (src/mi/README.md, Names); weft_mi_wgmma_ready() and weft_mi_wgmma_arrange() serve the others, too. */
 #pragma once
 
 #include "mi/search/cuda/search.cuh"

@@ -1,5 +1,6 @@
 /* Attributes of any planes on Hopper: what searches over pairs and over triples by products of planes have in common.
- * See counted_hopper.cu. */
+ * See counted_hopper.cu. "products" in these names means this engine, which lets fused_hopper.cu do what it can
+ * (src/mi/README.md, Names). */
 #pragma once
 
 #include "mi/search/cuda/arrange.cuh"

@@ -1,4 +1,5 @@
-/* Pairs that are counted and screened at once on Hopper; see fused_hopper.cu. */
+/* Pairs that are counted and screened at once on Hopper; see fused_hopper.cu. "screened" in these names means this
+ * engine (src/mi/README.md, Names). */
 #pragma once
 
 #include "mi/search/cuda/search.cuh"

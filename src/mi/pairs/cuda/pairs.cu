@@ -120,7 +120,7 @@ static int any_coded(const weft_mi_tiling *tiling)
 }
 
 /* Chooses the engine of each panel: codes, binary, at most three levels, any planes on Hopper, else any device. The CPU
- * then searches the pairs with codes whose tables are too large. */
+ * then searches the pairs with codes whose tables are too large. src/mi/README.md has the conditions in a table. */
 weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   weft_mi_resident *resident, mi_collector *collector)
 {

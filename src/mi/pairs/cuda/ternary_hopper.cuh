@@ -1,4 +1,5 @@
-/* Pairs of attributes of at most three levels with two to eight classes on Hopper; see ternary_hopper.cu. */
+/* Pairs of attributes of at most three levels with two to eight classes on Hopper; see ternary_hopper.cu. "planar" and
+ * "planes" in these names mean this engine (src/mi/README.md, Names). */
 #pragma once
 
 #include "mi/search/cuda/search.cuh"
