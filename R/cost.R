@@ -196,8 +196,9 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
 }
 
-# The Lanczos steps of a sparse matrix on the CPU (src/pca/engines/gram/lanczos.c), each with a block of 8 vectors,
-# where the spectrum is flat: both products, vectors made orthogonal to all before, and a small matrix's eigenvectors.
+# The Lanczos steps of a sparse matrix in memory on the CPU (src/pca/engines/gram/lanczos.c), each with a block of 4
+# vectors (pca_block()), where the spectrum is flat: both products, vectors made orthogonal to all before, and a small
+# matrix's eigenvectors.
 cost_pca_lanczos <- function(n, p, cells, k, threads) {
   near <- min(n, p)
   held <- 2 * k + 128
