@@ -1,11 +1,11 @@
 # What could pass for a difference between classes, or for a pattern among samples, and is not known to be one: batches
 # and covariates that go with the class, sequencing depth that does, components that follow depth, and cells or repeated
-# measurements that are taken for independent samples. Where any of these is there, a finding about classes is never more
+# measurements that are taken for independent samples. Where any of these is there, no finding about classes is more
 # than suggestive.
 
 # A data frame with a row for each: `kind` ("batch", "covariate", "depth", "component", "cells" or
-# "repeats"), `text` (a sentence)
-# and `p` (of the test behind it, NA where there is none). components: what gene_components() found.
+# "repeats"), `text` (a sentence) and `p` (of the test behind it, NA where there is none). components: what
+# gene_components() found.
 confounding <- function(q, components = NULL) {
   rows <- c(confounded_variables(q), list(confounded_depth(q)), technical_components(q, components),
             list(dependent_cells(q), repeated_measurements(q)))

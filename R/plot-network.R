@@ -102,8 +102,8 @@ group_colours <- function(groups) {
 }
 
 draw_groups <- function(groups) {
-  graphics::legend("bottomleft", plain_text(levels(groups)), pch = 21, pt.bg = group_palette(nlevels(groups)), col = "white",
-                   pt.cex = 1.3, bty = "n", cex = 0.8)
+  graphics::legend("bottomleft", plain_text(levels(groups)), pch = 21, pt.bg = group_palette(nlevels(groups)),
+                   col = "white", pt.cex = 1.3, bty = "n", cex = 0.8)
 }
 
 draw_edges <- function(place, w) {

@@ -10,8 +10,8 @@
 #' @section The model: Without a formula, it has the class, and the batch and covariates that [gene_quality()] was
 #'   given. They are fitted to values from which nothing was taken out before. A formula says it explicitly:
 #'   `gene_ranking(x, ~ batch + class)` tests the last term, `term = "batch"` another one. Text, truth values and
-#'   ordered factors are categories. Pairs or blocks are variables of the formula as others are: `~ patient + treatment`.
-#'   Variables that follow from others are an error that names them.
+#'   ordered factors are categories. Pairs or blocks are variables of the formula as others are:
+#'   `~ patient + treatment`. Variables that follow from others are an error that names them.
 #'
 #'   Two levels are compared by t: the fold change is the second level less the first. More levels are compared by F,
 #'   and the fold change is that of the pair that differs most clearly, which `contrast` names. `contrasts` tests some

@@ -111,4 +111,3 @@ guess_scale <- function(x) {
   }
   if (top > 100 && mean(v) > 1.5 * stats::median(v)) "log2" else "none"
 }
-

@@ -69,8 +69,8 @@
 #' @return `gene_components()`: as [pca()], with `leading`, `choice`, where it was not given (its `k` is how many stand
 #'   out), with a class `apart` (`best`, the number of the component, `share`, `p` and `permutations`), `confounding`
 #'   (a data frame as [gene_quality()] has it, with components that follow sequencing depth), and, where there are any,
-#'   `hidden` groups (`score`, `group`, `share` of the variance, share of `genes`, `split`: share of the score's variance
-#'   between the groups); `gene_pairs()`: as [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with
+#'   `hidden` groups (`score`, `group`, `share` of the variance, share of `genes`, `split`: share of the score's
+#'   variance between the groups); `gene_pairs()`: as [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with
 #'   attributes `fdr`, `cut`, the information that an edge must exceed, and `limited`, a sentence where `memory` left
 #'   genes out.
 #' @seealso [gene_network()], [gene_ranking()], [gene_clusters()], [gene_bayes()], [gene_outliers()]

@@ -57,8 +57,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'   below); `NULL` when there is none.
 #' @param regulators names of the genes that may regulate others, such as transcription factors; see
 #'   [gene_regulation()]. A list of them helps networks more than anything else.
-#' @param steps what single steps take: a list with, under a step's name, a list of arguments, `FALSE` or a function; see
-#'   below.
+#' @param steps what single steps take: a list with, under a step's name, a list of arguments, `FALSE` or a function;
+#'   see below.
 #' @param dry_run only estimate time and memory.
 #' @param seed a whole number, from which the seed of every step is derived; by default one is drawn from R's
 #'   generator, and kept in the result.
