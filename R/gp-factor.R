@@ -2,15 +2,15 @@
 # step or two, which also check the factor. Half of the matrix is kept, in panels of 256 columns.
 
 # The rank that `rank = NULL` stands for: all points where their matrix has room and takes less time than so many
-# products with kernels evaluated anew, else 100.
-gp_rank <- function(n, d, kernel, backend, threads) {
+# products with kernels evaluated anew, on one thread of the reference machine, else 100.
+gp_rank <- function(n, d, kernel, backend) {
   if (backend == "cuda" || n > 20000) return(100)
   if (backend == "auto" && n > 5000 && is.null(cuda_missing())) return(100)
   there <- host_free()
   if (there > 0 && 8 * (n^2 / 2 + 4 * 256 * n) > there / 4) return(100)
-  product <- n^2 * pair_cost(kernel, d, 1) * core_seconds("double") / threads_for(threads)
+  product <- n^2 * pair_cost(kernel, d, 1) * at_reference(core_seconds("double"))
   iterative <- gp_iterations * (product + 3e-4) + n * 1e-5 # each a call; the preconditioner
-  if (n <= 200 || product / 2 + n^3 / 6 * multiply_seconds() / threads_for(threads) < iterative) n else 100
+  if (n <= 200 || product / 2 + n^3 / 6 * at_reference(multiply_seconds()) < iterative) n else 100
 }
 
 gp_iterations <- 150 # of conjugate gradients with a preconditioner of rank 100, kernels neither wide nor narrow

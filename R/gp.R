@@ -45,7 +45,7 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   tolerance <- check_number(tolerance, "tolerance", min = 1e-14, max = 1)
   max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e9, whole = TRUE)
   if (!nrow(x)) abort_input("`x` must have at least one row.")
-  if (is.null(rank)) rank <- gp_rank(nrow(x), ncol(x), kernel, backend, threads)
+  if (is.null(rank)) rank <- gp_rank(nrow(x), ncol(x), kernel, backend)
   object <- new_result(class = "weft_gp", list(
     kernel = kernel, bandwidth = plain_bandwidth(bandwidth, x), noise = noise,
     variance = variance, rank = rank, tolerance = tolerance, max_iterations = max_iterations, data = unname(x),
