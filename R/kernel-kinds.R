@@ -17,41 +17,41 @@ kernel_kinds <- list(
     cost = 12, definite = Inf
   ),
   epanechnikov = kernel_kind(
-    value = function(r) inside(r, 1 - r^2), log_radial = function(d) log(2 / (d * (d + 2))), cost = 5
+    value = function(r) inside(r, 1 - r^2), log_radial = function(d) log(2 / (d * (d + 2))), cost = 2
   ),
-  uniform = kernel_kind(value = function(r) as.numeric(r <= 1), log_radial = function(d) -log(d), cost = 5),
+  uniform = kernel_kind(value = function(r) as.numeric(r <= 1), log_radial = function(d) -log(d), cost = 3),
   triangular = kernel_kind(
-    value = function(r) inside(r, 1 - r), log_radial = function(d) -log(d * (d + 1)), cost = 12
+    value = function(r) inside(r, 1 - r), log_radial = function(d) -log(d * (d + 1)), cost = 15
   ),
   laplacian = kernel_kind(
-    value = function(r) exp(-r), log_radial = function(d) lgamma(d), cost = 22, definite = Inf, nu = 0.5
+    value = function(r) exp(-r), log_radial = function(d) lgamma(d), cost = 20, definite = Inf, nu = 0.5
   ),
   biweight = kernel_kind(
-    value = function(r) inside(r, (1 - r^2)^2), log_radial = function(d) log(8 / (d * (d + 2) * (d + 4))), cost = 5
+    value = function(r) inside(r, (1 - r^2)^2), log_radial = function(d) log(8 / (d * (d + 2) * (d + 4))), cost = 2
   ),
   cosine = kernel_kind(
     value = function(r) inside(r, cos(pi * r / 2)),
     log_radial = function(d) {
       log(stats::integrate(function(r) r^(d - 1) * cos(pi * r / 2), 0, 1, rel.tol = 1e-12)$value)
     },
-    cost = 12
+    cost = 7
   ),
   cauchy = kernel_kind( # its integral is finite in one dimension only
-    value = function(r) 1 / (1 + r^2), log_radial = function(d) log(pi / 2), cost = 8, definite = Inf
+    value = function(r) 1 / (1 + r^2), log_radial = function(d) log(pi / 2), cost = 10, definite = Inf
   ),
   matern12 = kernel_kind(
-    value = function(r) exp(-r), log_radial = function(d) lgamma(d), cost = 22, definite = Inf, nu = 0.5,
+    value = function(r) exp(-r), log_radial = function(d) lgamma(d), cost = 20, definite = Inf, nu = 0.5,
     native = "laplacian"
   ),
   matern32 = kernel_kind(
     value = function(r) (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
     log_radial = function(d) -d / 2 * log(3) + lgamma(d) + log1p(d),
-    cost = 24, definite = Inf, nu = 1.5
+    cost = 20, definite = Inf, nu = 1.5
   ),
   matern52 = kernel_kind(
     value = function(r) (1 + sqrt(5) * r + 5 * r^2 / 3) * exp(-sqrt(5) * r),
     log_radial = function(d) -d / 2 * log(5) + lgamma(d) + log(1 + d + d * (d + 1) / 3),
-    cost = 26, definite = Inf, nu = 2.5
+    cost = 21, definite = Inf, nu = 2.5
   ),
   matern72 = kernel_kind(
     value = function(r) {
@@ -61,11 +61,11 @@ kernel_kinds <- list(
     log_radial = function(d) {
       -d / 2 * log(7) + lgamma(d) + log(1 + d + 2 * d * (d + 1) / 5 + d * (d + 1) * (d + 2) / 15)
     },
-    cost = 27, definite = Inf, nu = 3.5
+    cost = 21, definite = Inf, nu = 3.5
   ),
   wendland = kernel_kind(
     value = function(r) inside(r, (1 - r)^4 * (4 * r + 1)),
-    log_radial = function(d) log(beta(d, 5) + 4 * beta(d + 1, 5)), cost = 14, definite = 3
+    log_radial = function(d) log(beta(d, 5) + 4 * beta(d + 1, 5)), cost = 13, definite = 3
   )
 )
 

@@ -16,11 +16,11 @@ line_pays <- function(problem) {
 
 # A plan for a mesh where that takes less than half of what a line would, else NULL.
 instead_of_line <- function(problem) {
-  line <- cost_line(nrow(problem$query), nrow(problem$reference), NCOL(problem$weights))$cpu
+  line <- at_reference(cost_line(nrow(problem$query), nrow(problem$reference), NCOL(problem$weights))$cpu)
   if (line < 1e-3 || problem$leave_one_out || problem$confidence < 1 || !has_mesh(problem)) return(NULL)
-  mesh <- mesh_anywhere(problem, line)
-  if (!mesh_pays(mesh, line, 0.5)) return(NULL)
-  list(method = "mesh", mesh = mesh, reason = sprintf("about %s over a mesh, %s along a line",
+  mesh <- mesh_anywhere(problem, line / 2 * slowness("core"))
+  if (!mesh_pays(mesh, if (isTRUE(mesh$on_device)) Inf else line, 0.5)) return(NULL)
+  list(method = "mesh", mesh = mesh, reason = sprintf("about %s over a mesh, %s along a line on one thread",
                                                       seconds_text(mesh$seconds), seconds_text(line)))
 }
 

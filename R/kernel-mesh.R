@@ -5,9 +5,9 @@ has_mesh <- function(problem) {
 }
 
 # What a mesh would do, on the CPU or on a device: its scheme, the error that this is made for, over the sum of weights,
-# and seconds; NULL where there is none. The error of a sum is the same for all queries, so that a relative one is kept
-# where the sum is large enough: for references of mean weight and more among the queries. Other queries may count on a
-# thousandth of that.
+# and its seconds on one thread of the reference machine; NULL where there is none. The error of a sum is the same for
+# all queries, so that a relative one is kept where the sum is large enough: for references of mean weight and more
+# among the queries. Other queries may count on a thousandth of that.
 mesh_plan <- function(problem, on_device = FALSE) {
   if (!has_mesh(problem)) return(NULL)
   n <- as.double(nrow(problem$reference))
@@ -23,9 +23,15 @@ mesh_plan <- function(problem, on_device = FALSE) {
   choice <- .Call(C_weft_kernel_mesh_choose, size, target)
   if (is.null(choice)) return(NULL)
   nodes <- choice[["nodes"]] * size$m
-  seconds <- cost_mesh(choice[["seconds"]], size, nodes, problem$control$threads)
-  list(choice = choice, target = target, nodes = nodes, on_device = on_device,
-       seconds = if (on_device) seconds$cuda else seconds$cpu)
+  mesh <- list(choice = choice, target = target, size = size, nodes = nodes, on_device = on_device)
+  mesh$seconds <- at_reference(mesh_seconds(mesh))
+  mesh
+}
+
+# Its seconds on this machine.
+mesh_seconds <- function(mesh, threads = 1L) {
+  seconds <- cost_mesh(mesh$choice[["seconds"]], mesh$size, mesh$nodes, threads)
+  if (mesh$on_device) seconds$cuda else seconds$cpu
 }
 
 least_mesh_error <- 1e-12 # below, rounding is as large
@@ -45,10 +51,10 @@ mesh_extent <- function(problem) {
 # On a device where that takes less than a mesh on the CPU and than `least` seconds.
 mesh_anywhere <- function(problem, least = Inf) {
   mesh <- mesh_plan(problem, problem$backend == "cuda")
-  least <- min(least, mesh$seconds)
+  least <- min(least, if (!is.null(mesh)) mesh_seconds(mesh, problem$control$threads))
   if (problem$backend == "auto" && device_may_pay(least)) {
     there <- mesh_plan(problem, on_device = TRUE)
-    if (!is.null(there) && choose_backend("auto", cost(least, there$seconds))$name == "cuda") return(there)
+    if (!is.null(there) && choose_backend("auto", cost(least, mesh_seconds(there)))$name == "cuda") return(there)
   }
   mesh
 }
@@ -103,7 +109,7 @@ sums_of_some <- function(problem, some) {
   p <- problem
   p$query <- problem$query[some, , drop = FALSE]
   p$self <- FALSE
-  if (problem$control$backend == "cuda" && cost_of_direct(p)$cuda < cost_of_trees(p)) {
+  if (problem$control$backend == "cuda" && at_reference(cost_of_direct(p)$cuda < cost_of_trees(p))) {
     return(sums_in_double(problem, some))
   }
   p$backend <- p$control$backend <- problem$control$backend <- "cpu"

@@ -28,6 +28,14 @@ may_be_lower <- function(problem) {
     points_reach(problem$reference, problem$query) / problem$bandwidth$h <= 1e15
 }
 
+# A walk that is less work than direct sums in single precision, or these where they keep their bound; NULL where
+# neither is so, or where sums that take the place of the walk are not direct.
+walk_or_lower <- function(problem, plan) {
+  if (!identical(plan$otherwise$method, "direct") || !may_be_lower(problem)) return(NULL)
+  plan$budget <- single_share * plan$budget
+  kernel_walk(problem, plan) %||% kernel_lower(problem, plan$otherwise)
+}
+
 # A direct sum on the CPU in single precision, queries that miss their bound in double; NULL where that does not pay, as
 # eight groups of queries show.
 kernel_lower <- function(problem, plan) {

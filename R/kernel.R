@@ -65,10 +65,9 @@
 #'   directly. `"auto"` chooses it where it is much less work than trees, a line or all pairs. On a device, its result
 #'   has the same bits in every run.
 #'
-#'   Otherwise, `method = "auto"` begins to traverse the trees, and gives up when the rest would take longer than the
-#'   direct sum, whose time is known from a few pairs that were timed in the session; `verbose = TRUE` says which was
-#'   used. The choice depends on measured processor time, so when both are nearly equally fast, it may differ between
-#'   runs, and with it the result, within the error.
+#'   Otherwise, `method = "auto"` begins to traverse the trees, and gives up when the rest would be more work than the
+#'   direct sum; `verbose = TRUE` says which was used. Work is counted and predicted, not timed, so that equal calls
+#'   use the same method and give the same bits on the CPU, with any number of threads.
 #'
 #'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra
 #'   of the Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of
@@ -332,7 +331,7 @@ kernel_run <- function(problem, method = "auto") {
   by_mesh <- function(plan) kernel_mesh(problem, plan$mesh, plan$reason) %||% direct(plan)
   run <- function(plan) {
     switch(plan$method, direct = direct(plan), mesh = by_mesh(plan),
-           kernel_walk(problem, plan) %||% run(plan$otherwise))
+           walk_or_lower(problem, plan) %||% kernel_walk(problem, plan) %||% run(plan$otherwise))
   }
   run(plan)
 }
@@ -345,11 +344,6 @@ kernel_direct <- function(problem, plan) {
   problem$control$backend <- chosen$name
   problem$control$devices <- devices_for(problem$devices, chosen$name, cost_of_direct(problem)$divided)
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
-  # a profiler's clock has steps of some milliseconds
-  took <- out$effort[["walked"]]
-  if (chosen$name == "cpu" && !problem$log && took > 0.01) {
-    know_pairs(pair_kind(problem, reference, split), took / (as.double(ncol(query$x)) * ncol(reference$x)))
-  }
   list(sum = join_parts(out$sum, split, NCOL(problem$weights)), method = "direct", backend = chosen$name,
        reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
 }
@@ -438,8 +432,8 @@ kernel_walk <- function(problem, plan) {
 series_use <- c(bounds = "never", samples = "never", auto = "if worth", series = "always")
 
 # How trees are walked: the record that C_weft_kernel_walk() reads.
-walk_plan <- function(series, confidence = 1, key = c(0, 0), trial = 0, budget = 0) {
-  list(series = series, confidence = confidence, key = as.double(key), trial = trial, budget = budget)
+walk_plan <- function(series, confidence = 1, key = c(0, 0), trial = 0, budget = 0, costs = numeric(7)) {
+  list(series = series, confidence = confidence, key = as.double(key), trial = trial, budget = budget, costs = costs)
 }
 
 # Walks for one bandwidth or many, narrowest first; sums in the query tree's order.
@@ -449,7 +443,8 @@ walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0
   nodes <- problem$nodes %||% "auto"
   samples <- nodes %in% c("auto", "samples") && problem$confidence < 1
   walk <- walk_plan(series_use[[nodes]], if (samples) problem$confidence else 1,
-                    if (samples) kernel_key(problem$seed) else c(0, 0), trial, budget)
+                    if (samples) kernel_key(problem$seed) else c(0, 0), trial, budget,
+                    walk_costs(problem$kernel, ncol(problem$reference), nrow(split$weights)))
   .Call(C_weft_kernel_walk, task, trees$query, trees$reference, walk, problem$control)
 }
 

@@ -1,9 +1,9 @@
 # The choice of `method = "auto"`: processor time of the whole call over the better of "direct" and "tree", on a grid of
 # (n, d, h, relative error, kernel), one thread. Prints the grid and the worst ratio. Processor time, so that other work
 # on the machine counts little; of each method the best of three runs in turn counts, of twelve where the ratio is above
-# 1.3 after three, a run being as many calls as add up to a twentieth of a second. The first call, in which a session
-# learns how long pairs take, is left out. What takes more than ten times the direct sum is run once. Arguments: a
-# number that scales n, and the share of the grid to run (default 1 1).
+# 1.3 after three, a run being as many calls as add up to a twentieth of a second. The first call is left out. What
+# takes more than ten times the direct sum is run once. Arguments: a number that scales n, and the share of the grid to
+# run (default 1 1).
 library(weft)
 source("inst/bench/bench.R")
 machine_line()

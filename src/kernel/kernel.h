@@ -43,13 +43,14 @@ typedef struct weft_kernel_task {
   int logarithm;     /* out holds logarithms */
   double rel_error, abs_error;
   /* Of walks alone: */
-  int series;         /* weft_series_use: nodes may join series, where the kernel has one */
-  double confidence;  /* below 1: samples may stand for nodes, within the errors with this probability for a query and
-                         column */
-  uint64_t key;       /* of their draws */
-  const int32_t *own; /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
-  size_t trial;       /* 0: all groups of queries are summed; else only this many, to time them */
-  double budget;      /* 0, or processor seconds: a walk that would still need more than these is abandoned */
+  int series;          /* weft_series_use: nodes may join series, where the kernel has one */
+  double confidence;   /* below 1: samples may stand for nodes, within the errors with this probability for a query and
+                          column */
+  uint64_t key;        /* of their draws */
+  const int32_t *own;  /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
+  size_t trial;        /* 0: all groups of queries are summed; else only this many, to count their work */
+  double budget;       /* 0, or work: a walk that would still need more is abandoned */
+  const double *costs; /* with a budget: work of each count of WEFT_WALK_COSTS */
   /* Of grids and meshes alone: */
   int columns; /* points lie as R has them, x[j * n + i], without low parts */
   /* Of direct sums alone: */
@@ -62,11 +63,12 @@ static WEFT_HD inline int weft_left_out(const weft_kernel_task *task, size_t i, 
 }
 
 /* The work that was done: pairs computed one by one, nodes bounded, queries computed again with more digits; nodes that
- * joined a group's series, sampled pairs; processor seconds before the first group of queries and after, queries
+ * joined a group's series, sampled pairs; of walks, boxes compared, bounds put in order, products of series, queries
  * summed; 1 when the walk was abandoned. */
 /* clang-format off */
 #define WEFT_KERNEL_EFFORT(X) \
-  X(pairs) X(nodes) X(repeated) X(series) X(samples) X(prepared) X(walked) X(queries) X(given_up)
+  X(pairs) X(nodes) X(repeated) X(series) X(samples) X(looks) X(ordered) X(products) X(queries) X(given_up)
+#define WEFT_WALK_COSTS(X) X(pairs) X(nodes) X(samples) X(looks) X(ordered) X(products) X(queries)
 /* clang-format on */
 typedef struct weft_kernel_effort {
 #define WEFT_EFFORT_FIELD(name) double name;

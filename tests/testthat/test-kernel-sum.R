@@ -267,45 +267,62 @@ test_that("a seed leaves R's random numbers as they were", {
   expect_identical(.Random.seed, before)
 })
 
-test_that("a walk keeps its budget or is given up", {
+test_that("a walk keeps its budget or is given up, whatever the threads", {
   withr::local_seed(9)
-  problem <- kernel_problem(matrix(rnorm(9000), ncol = 3), NULL, cbind(1, rnorm(3000)), "gaussian", 0.3, threads = 1)
-  walk <- function(budget) kernel_walk(problem, list(method = "tree", budget = budget, reason = ""))
-  expect_null(walk(1e-9))
-  want <- kernel_run(problem, "direct")$sum
-  expect_equal(walk(1e9)$sum, want, tolerance = 1e-12)
-  took <- walk(1e9)$effort[["walked"]]
-  for (share in seq(0.1, 1.5, by = 0.1)) { # near a tie pairs are timed again, and either may come out
-    within <- walk(share * took)
-    if (!is.null(within)) expect_equal(within$sum, want, tolerance = 1e-12)
+  x <- matrix(rnorm(9000), ncol = 3)
+  w <- cbind(1, rnorm(3000))
+  walk <- function(budget, threads = 1) {
+    problem <- kernel_problem(x, NULL, w, "gaussian", 0.3, threads = threads)
+    kernel_walk(problem, list(method = "tree", budget = budget, reason = ""))
   }
-  given_up <- list(method = "tree", budget = 1e-9, reason = "",
-                   otherwise = list(method = "direct", reason = "otherwise"))
-  problem$plan <- given_up
+  problem <- kernel_problem(x, NULL, w, "gaussian", 0.3, threads = 1)
+  want <- kernel_run(problem, "direct")$sum
+  expect_null(walk(1e-9))
+  expect_equal(walk(1e15)$sum, want, tolerance = 1e-12)
+  work <- walk_work(problem, native_trees(problem))
+  given_up <- vapply(seq(0.1, 1.5, by = 0.1), function(share) {
+    one <- walk(share * work)
+    expect_identical(walk(share * work, 2)$sum, one$sum)
+    if (!is.null(one)) expect_equal(one$sum, want, tolerance = 1e-12)
+    is.null(one)
+  }, NA)
+  expect_true(given_up[[1]] && !given_up[[15]] && !is.unsorted(!given_up))
+  problem$plan <- list(method = "tree", budget = 1e-9, reason = "",
+                       otherwise = list(method = "direct", reason = "otherwise"))
   expect_identical(kernel_run(problem)$sum, want)
 })
 
-test_that("pairs are timed, by direct sums too, and a profiler's clock does no harm", {
+test_that("no choice depends on the machine's pace or on threads", {
   withr::local_seed(4)
-  x <- matrix(rnorm(9000 * 3), ncol = 3)
-  rm(list = ls(pair_seconds), envir = pair_seconds)
-  want <- kernel_sum(x, kernel = "cauchy", bandwidth = 0.2, method = "direct", backend = "cpu", threads = 1)
-  known <- pairs_of_late("cauchy 3 1 TRUE")[[1L]]
-  expect_gt(known, 0)
-  expect_equal(know_pairs("cauchy 3 1 TRUE", 1), known)
-  expect_equal(know_pairs("cauchy 3 1 TRUE", known / 2), known / 2)
-  for (k in 1:20) know_pairs("cauchy 3 1 TRUE", 1)
-  expect_equal(unname(pairs_of_late("cauchy 3 1 TRUE")), rep(1, 8))
-  pair_seconds[["cauchy 3 1 TRUE"]] <- stats::setNames(known, proc.time()[[3L]] - pace_lasts - 1)
-  expect_length(pairs_of_late("cauchy 3 1 TRUE"), 0)
-  rm(list = ls(pair_seconds), envir = pair_seconds)
-  utils::Rprof(tempfile(), interval = 0.002) # processor time comes in steps of milliseconds now
-  withr::defer(utils::Rprof(NULL))
-  for (k in 1:3) {
-    expect_equal(kernel_sum(x, kernel = "cauchy", bandwidth = 0.2, rel_error = 0.1, backend = "cpu", threads = 1), want,
-                 tolerance = 0.1)
+  with_rates <- function(pace, work) { # as if it had been measured to be so much faster
+    known <- session$rates
+    withr::defer(session$rates <- known)
+    session$rates <- pace * reference_rates
+    work()
   }
-  for (kind in ls(pair_seconds)) expect_gt(min(pair_seconds[[kind]]), 1e-12)
+  cases <- list(list("laplacian", 1, 0.1, 1e-3), list("gaussian", 2, 0.1, 1e-3), list("gaussian", 3, 0.02, 1e-2),
+                list("cauchy", 3, 0.05, 0.1), list("epanechnikov", 2, 0.1, 0), list("matern32", 6, 0.3, 1e-2))
+  used <- character()
+  for (case in cases) {
+    x <- matrix(runif(7000 * case[[2]]), 7000)
+    run <- function(threads) {
+      problem <- kernel_problem(x, NULL, NULL, case[[1]], case[[3]], case[[4]], backend = "cpu", threads = threads)
+      kernel_run(problem)[c("method", "sum", "effort")]
+    }
+    usual <- run(1)
+    used <- c(used, usual$method)
+    for (pace in c(1e-3, 1, 1e3)) {
+      expect_identical(with_rates(pace, function() run(2)), usual, label = paste(unlist(case), collapse = " "))
+    }
+    for (try in c(FALSE, TRUE)) {
+      plan <- function(threads) {
+        problem <- kernel_problem(x, NULL, NULL, case[[1]], case[[3]], case[[4]], backend = "cpu", threads = threads)
+        plan_method(problem, try)[c("method", "budget")]
+      }
+      expect_identical(with_rates(1e3, function() plan(2)), plan(1))
+    }
+  }
+  expect_setequal(used, c("direct", "line", "mesh", "tree"))
 })
 
 test_that("a grid reaches as far as the tolerance asks for, whatever it is", {
@@ -392,9 +409,7 @@ test_that("wide errors are kept in single precision, and in double where its bou
     sums <- function(weights, ...) {
       kernel_sum(x, weights = weights, bandwidth = 2, leave_one_out = loo, backend = "cpu", ...)
     }
-    with_internal("pairs_of_late", function(kind) rep(1e-12, 3), { # so that no clock decides for trees
-      expect_message(got <- sums(w, rel_error = 0.01, verbose = TRUE), "single precision, [1-9][0-9]* queries in double")
-    })
+    expect_message(got <- sums(w, rel_error = 0.01, verbose = TRUE), "single precision, [1-9][0-9]* queries in double")
     want <- sums(w, method = "direct")
     expect_true(all(abs(got - want) <= 0.01 * sums(abs(w), method = "direct")))
     expect_false(identical(got, want))

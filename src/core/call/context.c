@@ -28,16 +28,12 @@ weft_status weft_fail_column(weft_ctx *ctx, size_t column, const char *format, .
   return WEFT_ERR_INPUT;
 }
 
-static double seconds_of(clockid_t clock)
+double weft_seconds(void)
 {
   struct timespec t;
-  clock_gettime(clock, &t);
+  clock_gettime(CLOCK_MONOTONIC, &t);
   return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
-
-double weft_seconds(void) { return seconds_of(CLOCK_MONOTONIC); }
-
-double weft_thread_seconds(void) { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
 
 weft_status weft_poll(weft_ctx *ctx, double done, double total)
 {

@@ -60,8 +60,6 @@ weft_status weft_poll(weft_ctx *ctx, double done, double total);
 
 /* Seconds of a monotonic clock. */
 double weft_seconds(void);
-/* Seconds of processor time that the calling thread has used. */
-double weft_thread_seconds(void);
 
 /* An out-of-memory error that says what was needed and what is free. `where` is "host" or "device"; `have` < 0 when
  * unknown. */

@@ -3,7 +3,6 @@
  * a list of `x` and `lo` (NULL without low parts); for grids as a list of `columns` too, R's own n x d matrix. A task
  * is the list that R's native_task() makes. */
 #include <string.h>
-#include <time.h>
 #include "core/r/record.h"
 #include "kernel/r/kernel.h"
 #include "kernel/cpu/direct/direct.h"
@@ -178,26 +177,11 @@ typedef weft_kernel_sum_job sum_job;
 
 WEFT_WORK(direct, sum_job, weft_kernel_direct_spread(ctx, backend->kernel, &job->task, job->out, &job->effort))
 
-typedef struct {
-  weft_kernel_task task;
-  double seconds;
-} timing_job;
-WEFT_WORK(time_pairs, timing_job, weft_kernel_pair_seconds(ctx, &job->task, 3, &job->seconds))
-
-SEXP C_weft_kernel_pair_seconds(SEXP task, SEXP control)
-{
-  timing_job job = { weft_kernel_task_of(task), 0 };
-  weft_glue_run(control, time_pairs, &job);
-  return Rf_ScalarReal(job.seconds);
-}
-
 SEXP C_weft_kernel_direct(SEXP task, SEXP control)
 {
   sum_job job = { .task = weft_kernel_task_of(task) };
   SEXP out = PROTECT(result_of(&job, 1));
-  const clock_t started = clock();
   weft_glue_run(control, direct, &job);
-  job.effort.walked = (double) (clock() - started) / CLOCKS_PER_SEC;
   store_effort(out, &job.effort);
   UNPROTECT(1);
   return out;
@@ -399,8 +383,8 @@ WEFT_WORK(walk_trees, walk_job,
                                 job->sum.out, &job->sum.effort))
 
 /* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's
- * order, one bandwidth's after another's. walk: list(series, confidence, key, trial, budget), as weft_kernel_task
- * has them. */
+ * order, one bandwidth's after another's. walk: list(series, confidence, key, trial, budget, costs), as
+ * weft_kernel_task has them. */
 SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP walk, SEXP control)
 {
   static const char *const series[] = { "never", "if worth", "always" }; /* weft_series_use */
@@ -416,6 +400,9 @@ SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP walk, SEXP c
   job.sum.task.key = weft_record_key(&record, "key");
   job.sum.task.trial = weft_record_size(&record, "trial");
   job.sum.task.budget = weft_record_number(&record, "budget");
+#define COUNT_COST(name) +1
+  job.sum.task.costs = weft_record_doubles(&record, "costs", 0 WEFT_WALK_COSTS(COUNT_COST));
+#undef COUNT_COST
   weft_record_close(&record);
   SEXP out = PROTECT(result_of(&job.sum, job.bandwidths));
   weft_glue_run(control, walk_trees, &job);

@@ -5,7 +5,6 @@
   R(C_weft_kernel_points, 5) \
   R(C_weft_kernel_range, 2) \
   R(C_weft_kernel_direct, 2) \
-  R(C_weft_kernel_pair_seconds, 2) \
   R(C_weft_kernel_single, 4) \
   R(C_weft_kernel_grid, 3) \
   R(C_weft_kernel_polynomial, 3) \

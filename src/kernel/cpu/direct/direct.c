@@ -10,9 +10,7 @@
 #define CHUNK 8192
 #define BATCH_PAIRS 2e7 /* pairs x (dimensions + 8) / 16 that a thread computes between two polls: some 30 ms */
 #define LOG_MIN 1e-280  /* sums below it are done again with a shifted exponent when logarithms are asked for */
-#define TIMED_QUERIES 128
-#define TIMED_REFERENCES 2048
-#define ALLOWED 2e-13 /* of a sum that may be rounding near the boundary of a compact kernel */
+#define ALLOWED 2e-13   /* of a sum that may be rounding near the boundary of a compact kernel */
 
 typedef struct {
   const weft_kernel_task *task;
@@ -159,32 +157,6 @@ weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, doub
   effort->pairs += (double) nq * (double) n;
   effort->repeated += (double) repeats;
 done:
-  weft_arena_end(&mem);
-  return st;
-}
-
-/* Times direct sums of the first TIMED_QUERIES queries and TIMED_REFERENCES references on one thread, `times` times. */
-weft_status weft_kernel_pair_seconds(weft_ctx *ctx, const weft_kernel_task *task, int times, double *seconds)
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
-  weft_kernel_task few = *task;
-  weft_kernel_effort effort = { 0 };
-  double *out;
-  if (few.query.n > TIMED_QUERIES) few.query.n = TIMED_QUERIES;
-  if (few.reference.n > TIMED_REFERENCES) few.reference.n = TIMED_REFERENCES;
-  few.leave_one_out = few.logarithm = 0;
-  WEFT_TAKE(out, &mem, few.query.n * few.m);
-  ctx->threads = 1;
-  *seconds = INFINITY;
-  for (int k = 0; k < times; k++) {
-    const double started = weft_thread_seconds();
-    WEFT_TRY(weft_kernel_direct(ctx, &few, out, &effort));
-    *seconds = fmin(*seconds, (weft_thread_seconds() - started) / ((double) few.query.n * (double) few.reference.n));
-  }
-done:
-  ctx->threads = threads;
   weft_arena_end(&mem);
   return st;
 }

@@ -12,10 +12,8 @@
  * A result depends on nothing but its group, so threads do not change it. Exact sums are the same with a tolerance of a
  * few roundings. Threads take a step at a time, 32 queries or a list, and stop between two steps for the poll. */
 #include <stdatomic.h>
-#include <time.h>
 #include "core/call/parallel.h"
 #include "kernel/cpu/tree/walk.h"
-#include "kernel/cpu/direct/direct.h"
 #include "kernel/cpu/direct/tile_portable.h"
 #include "kernel/cpu/tree/walk_moments.h"
 #include "kernel/cpu/tree/walk_nodes.h"
@@ -33,12 +31,10 @@
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
 #define BETWEEN_POLLS 0.03 /* seconds */
 #define SAMPLED_GROUPS \
-  6 /* that a budget splits into groups of a 64th of the points, or of 128, to see early how long the rest takes */
+  6 /* that a budget splits into groups of a 64th of the points, or of 128, to see early how much work the rest is */
 #define PARTS 64
 #define MIN_GROUP 128
-#define LOOKS 16     /* in the time of a budget */
-#define FEW_GROUPS 2 /* say nothing yet */
-#define SLOWER 1.5   /* a machine is at most so much slower than a moment ago, except for hiccups */
+#define BETWEEN_LOOKS 5e-4 /* seconds, while it is not known whether a budget is kept */
 
 enum { IDLE, LOOK, LIST, SUM };
 
@@ -62,6 +58,7 @@ static void visit_nodes(const weft_walk *w, weft_hands *hands, int raise)
     const size_t node = (size_t) hands->stack[--top];
     double least, greatest;
     weft_walk_range(w, hands->group, node, &least, &greatest);
+    hands->effort.looks += 1;
     if (compact && least > 1 + 1e-9) continue;
     const double most = weft_kernel_of(kind, least, 0), fewest = weft_kernel_of(kind, greatest, 0);
     if (!raise && !compact && weft_walk_negligible(w, node, most, hands->min_tolerance, hands->dropped)) continue;
@@ -112,14 +109,36 @@ static int next_tile(const weft_walk *w, weft_hands *hands)
   return 1;
 }
 
+/* Groups in the order in which they are taken; `before`: the points of those before each, and of all; `largest`: of the
+ * largest before any was parted; `work`: of each, -1 until it is done; `judged`: the first few whose work, `spent`, has
+ * been compared with the budget. */
+typedef struct {
+  int32_t *node;
+  double *before, *work, largest, spent;
+  size_t count, judged;
+} group_list;
+
+/* What the thread has done since it began its group, by the task's costs. Counts are whole numbers, so that their
+ * difference is the same whatever the thread did before. */
+static double work_since(const weft_walk *w, const weft_hands *hands)
+{
+  const double *cost = w->task->costs;
+  double work = 0;
+#define ADD_WORK(count) work += *cost++ * (hands->effort.count - hands->before.count);
+  WEFT_WALK_COSTS(ADD_WORK)
+#undef ADD_WORK
+  return work;
+}
+
 /* Advances the thread's group, or the next one, by one step; 0: there are no more. */
-static int take_step(const weft_walk *w, weft_hands *hands, const int32_t *groups, size_t count, atomic_size_t *next)
+static int take_step(const weft_walk *w, weft_hands *hands, group_list *groups, atomic_size_t *next)
 {
   switch (hands->phase) {
   case IDLE: {
     const size_t group = atomic_fetch_add(next, 1);
-    if (group >= count) return 0;
-    hands->group = (size_t) groups[group], hands->near_leaves = 0;
+    if (group >= groups->count) return 0;
+    hands->place = group, hands->before = hands->effort;
+    hands->group = (size_t) groups->node[group], hands->near_leaves = 0;
     for (size_t c = 0; c < w->task->m; c++) hands->min_tolerance[c] = INFINITY, hands->dropped[c] = 0;
     hands->phase = weft_kernel_compact(w->task->kind) ? LIST : LOOK;
     begin_leaves(hands);
@@ -137,86 +156,58 @@ static int take_step(const weft_walk *w, weft_hands *hands, const int32_t *group
     begin_leaves(hands);
     return 1;
   default:
-    if (next_tile(w, hands))
+    if (next_tile(w, hands)) {
       weft_walk_sum(w, hands);
-    else
+    } else {
+      groups->work[hands->place] = w->task->costs ? work_since(w, hands) : 0;
       hands->phase = IDLE;
+    }
     return 1;
   }
 }
 
-/* Groups in the order in which they are taken; `before`: the points of those before each, and of all; `largest`: of the
- * largest before any was parted. */
-typedef struct {
-  int32_t *node;
-  double *before, largest;
-  size_t count;
-} group_list;
-
-typedef struct {
-  double spent, done;
-} progress;
-
-/* Processor seconds that the remaining groups will take, estimated from those since the first look: the first groups
- * pay for memory that is touched for the first time. 0: there are too few to tell, unless a quarter of the budget has
- * brought no more. */
-static double seconds_left(const weft_walk *w, const weft_hands *hands, int threads, size_t begun,
-                           const group_list *groups, double spent, double budget, progress *first)
+/* Whether what is left is more work than the budget, by the groups that were summed. They are judged one after another
+ * in their order, however many are done by now, so that no thread's pace decides; the fewer they are, the more they may
+ * differ from the others. */
+static int exceeds_budget(const weft_walk *w, group_list *groups)
 {
-  const double few = FEW_GROUPS * groups->before[1];
-  progress now = { spent, 0 };
-  if (!(budget > 0) || !begun || begun >= groups->count) return 0;
-  now.done = groups->before[begun];
-  for (int k = 0; k < threads; k++) now.done -= hands[k].phase != IDLE ? 0.5 * w->query->count[hands[k].group] : 0;
-  const double more = now.done - first->done;
-  if (more < few && spent < budget / 4) {
-    if (!first->done) *first = now;
-    return 0;
+  const double all = groups->before[groups->count];
+  while (groups->judged < groups->count && groups->work[groups->judged] >= 0) {
+    groups->spent += groups->work[groups->judged++];
+    const double done = groups->before[groups->judged], few = (double) groups->judged;
+    if (done > all / 2)
+      groups->judged = groups->count;
+    else if (groups->spent / done * (all - done) > (1 + 2 / (few * few)) * w->task->budget)
+      return 1;
   }
-  const double each = more < few ? spent / now.done : (spent - first->spent) / more;
-  return each * (groups->before[groups->count] - now.done);
-}
-
-/* The budget as it would be at the machine's present pace, which may be slower than before. */
-static weft_status ask_again(weft_ctx *ctx, const weft_kernel_task *task, double *budget)
-{
-  weft_status st = WEFT_OK;
-  double seconds;
-  WEFT_TRY(weft_kernel_pair_seconds(ctx, task, 2, &seconds));
-  seconds *= (double) task->query.n * (double) task->reference.n;
-  *budget = fmax(*budget, fmin(seconds, SLOWER * *budget));
-done:
-  return st;
+  return 0;
 }
 
 /* Sums all groups of queries for one bandwidth. Threads take steps for BETWEEN_POLLS seconds, then the user is asked
- * and, with a budget, the time that is left is estimated: *given_up = 1 where it is above the budget. */
-static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *hands, const group_list *groups,
-                               double done, double total, double *given_up)
+ * and the budget, if there is one, compared with the work: *given_up = 1 where that is more. */
+static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *hands, group_list *groups, double done,
+                               double total, double *given_up)
 {
   weft_status st = WEFT_OK;
   atomic_size_t next = 0;
-  int busy = 1, asked = 0;
-  const clock_t started = clock();
-  progress first = { 0, 0 };
-  double budget = w->task->budget;
-  const double slice = budget > 0 ? fmin(BETWEEN_POLLS, budget / LOOKS / ctx->threads) : BETWEEN_POLLS;
+  int busy = 1;
   /* no walk does more than all pairs */
   const double pairs = (double) w->task->query.n * (double) w->task->reference.n;
+  groups->judged = w->task->budget > 0 ? 0 : groups->count;
+  groups->spent = 0;
+  for (size_t k = 0; k < groups->count; k++) groups->work[k] = -1;
   for (int k = 0; k < ctx->threads; k++) hands[k].phase = IDLE;
   while (busy) {
-    const double until = weft_seconds() + slice, spent = (double) (clock() - started) / CLOCKS_PER_SEC;
+    const double until = weft_seconds() + (groups->judged < groups->count ? BETWEEN_LOOKS : BETWEEN_POLLS);
     const size_t begun = atomic_load(&next) < groups->count ? atomic_load(&next) : groups->count;
     WEFT_TRY(weft_poll(ctx, done + groups->before[begun] / groups->before[groups->count], total));
-    const double left = seconds_left(w, hands, ctx->threads, begun, groups, spent, budget, &first);
-    if (left > budget && left <= SLOWER * budget && !asked++) WEFT_TRY(ask_again(ctx, w->task, &budget));
-    if (left > budget) {
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, pairs * (double) (w->task->reference.d + 8) / 16))
+    while (take_step(w, &hands[WEFT_THREAD()], groups, &next))
+      if (weft_seconds() > until) break;
+    if (exceeds_budget(w, groups)) {
       *given_up = 1;
       break;
     }
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, pairs * (double) (w->task->reference.d + 8) / 16))
-    while (take_step(w, &hands[WEFT_THREAD()], groups->node, groups->count, &next))
-      if (weft_seconds() > until) break;
     busy = atomic_load(&next) < groups->count;
     for (int k = 0; k < ctx->threads; k++) busy |= hands[k].phase != IDLE;
   }
@@ -286,6 +277,7 @@ static weft_status list_groups(weft_arena *mem, const weft_kernel_task *task, co
   weft_status st = WEFT_OK;
   WEFT_TAKE(out->node, mem, query->nodes);
   WEFT_TAKE(out->before, mem, query->nodes + 1);
+  WEFT_TAKE(out->work, mem, query->nodes);
   out->count = weft_tree_top(query, 0, most, out->node);
   if (task->trial) out->count = pick_groups(out->node, out->count, task->trial);
   out->largest = 0;
@@ -387,8 +379,6 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t m = task->m, d = task->reference.d;
-  const clock_t started = clock();
-  clock_t begun;
   double *column, *running, group = GROUP_PAIRS / (double) (task->reference.n + 1);
   group_list groups;
   weft_hands *hands;
@@ -416,8 +406,6 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
   for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &hands[k]));
   WEFT_TRY(list_groups(&mem, task, query, group, &groups));
   if (task->budget > 0) w.min_listed = groups.largest / 2; /* as without */
-  effort->queries += groups.before[groups.count];
-  begun = clock();
   for (size_t b = 0; b < bandwidths; b++) {
     weft_kernel_task one = *task;
     one.h = h[b];
@@ -425,14 +413,16 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     w.narrower = b ? w.out - m * task->query.n : NULL;
     WEFT_TRY(walk_groups(ctx, &w, hands, &groups, (double) b, (double) bandwidths, &effort->given_up));
   }
-  effort->prepared += (double) (begun - started) / CLOCKS_PER_SEC;
-  effort->walked += (double) (clock() - begun) / CLOCKS_PER_SEC;
   for (int k = 0; k < ctx->threads; k++) {
     effort->pairs += hands[k].effort.pairs;
     effort->nodes += hands[k].effort.nodes;
     effort->repeated += hands[k].effort.repeated;
     effort->series += hands[k].effort.series;
     effort->samples += hands[k].effort.samples;
+    effort->looks += hands[k].effort.looks;
+    effort->ordered += hands[k].effort.ordered;
+    effort->products += hands[k].effort.products;
+    effort->queries += hands[k].effort.queries;
   }
 done:
   weft_arena_end(&mem);

@@ -372,6 +372,7 @@ int weft_series_absorb(const weft_walk *w, weft_hands *hands, size_t node, doubl
   }
   hands->absorbed = 1;
   hands->effort.series += 1;
+  hands->effort.products += products * (double) m;
   return 1;
 }
 
@@ -383,6 +384,7 @@ void weft_series_evaluate(const weft_walk *w, weft_hands *hands, const weft_bloc
   const size_t d = series->d, m = series->m, size = m * WEFT_TILE;
   const double *middle = group_middle(series, hands), unit = 0.70710678118654752 / w->task->h;
   double at[MAX_DIMENSIONS];
+  hands->effort.products += (double) (WEFT_TILE * (m + 2) * series->terms);
   for (size_t lane = 0; lane < WEFT_TILE; lane++) {
     for (size_t j = 0; j < d; j++)
       at[j] =

@@ -47,5 +47,6 @@ typedef struct weft_hands {
   size_t near_leaves;
   size_t group, todo[65], top, from; /* where the thread is: todo: nodes of the query tree; from: in leaf */
   int phase;
-  weft_kernel_effort effort;
+  size_t place;                      /* of the group among all */
+  weft_kernel_effort effort, before; /* before: when the group was begun */
 } weft_hands;

@@ -55,6 +55,7 @@ static void consider(const weft_walk *w, weft_hands *hands, weft_block_query *bl
   }
   double nearest, farthest;
   weft_walk_range(w, hands->leaf, node, &nearest, &farthest);
+  hands->effort.looks += 1;
   if (weft_kernel_compact(task->kind) ? nearest > 1 + 1e-9
                                       : weft_walk_negligible(w, node, weft_kernel_of(task->kind, nearest, 0),
                                                              hands->min_tolerance_here, hands->dropped_here))
@@ -263,6 +264,7 @@ void weft_walk_sum(const weft_walk *w, weft_hands *hands)
   for (size_t k = 0; k < hands->listed; k++) consider(w, hands, &block, (size_t) hands->list[k]);
   while (hands->count) {
     weft_walk_order(hands);
+    hands->effort.ordered += (double) hands->count;
     const size_t kept = weft_walk_count_kept(w, hands, &block, 1);
     if (kept == hands->count || (w->task->confidence < 1 && weft_walk_sample(w, hands, &block))) break;
     const size_t expanded = weft_walk_part(w, hands, kept);
@@ -276,4 +278,5 @@ void weft_walk_sum(const weft_walk *w, weft_hands *hands)
     }
   }
   finish(w, hands, &block);
+  hands->effort.queries += (double) block.count;
 }
