@@ -59,7 +59,7 @@ device_pairs <- function(problem) {
   if (near > 0.2 || direct$seconds <= grid$seconds) direct else grid
 }
 
-# Of a grid on a device, where such a share of the pairs is near each other.
+# The cost of a grid on a device, by the share of the pairs that are near each other.
 grid_seconds <- function(problem, near) {
   cost_of_direct(problem)$cuda * near * 4 + launching(as.double(length(problem$reference)) * 1e-9 + 0.009)
 }

@@ -26,7 +26,7 @@
 #define FUSED_THREADS (COUNTING + 128)
 #define STAGES 6
 #define MAX_ROWS WEFT_FUSED_ROWS
-/* Of more than four products of planes: above, counts through memory (counted_hopper.cu) take less. */
+/* The limit for more than four products of planes; above it, counts through memory (counted_hopper.cu) take less. */
 #define MAX_ROWS_MANY_PRODUCTS 20000
 #define BLOCK 64             /* attributes that are arranged together */
 #define EIGHT_BYTES (8 * 32) /* of a plane */

@@ -7,6 +7,6 @@
 size_t weft_pca_filter_block(const weft_pca_run *run);
 /* About the k leading eigenvectors, near × k, by a block of b vectors. */
 weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors);
-/* The same of a matrix that is there: b vectors, to `tol`, from those in s_vectors where it has `begun`. */
+/* The same for a matrix that is in memory: b vectors, to `tol`, from those in s_vectors where it has `begun`. */
 weft_status weft_pca_filter_of(weft_pca_frame *frame, size_t b, double *s_g, double *s_diagonal, double tol, int begun,
                                double *s_vectors);
