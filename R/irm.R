@@ -81,10 +81,9 @@
 #'   writing is tried again at every further checkpoint.
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
-#' @param backend see [weft_backend()]. A device draws the same labels as the CPU. It is meant for the blocked sampler
-#'   on bipartite graphs; in one-mode graphs and with the collapsed sampler, where each label depends on the others, one
-#'   of its multiprocessors takes one node after another, and only `"cuda"` chooses it. Split-merge proposals and
-#'   everything else run on the CPU.
+#' @param backend see [weft_backend()]. A device draws the same labels as the CPU, with the blocked sampler on bipartite
+#'   graphs. One-mode graphs and the collapsed sampler, where each label depends on the others, run on the CPU only, as
+#'   do split-merge proposals and everything else.
 #' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same
 #'   result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; in bipartite graphs with the
@@ -235,12 +234,17 @@ choose_irm <- function(backend, graph, model, sweeps, threads) {
   if (!is.null(graph$values) && asked == "auto") {
     return(list(name = "cpu", reason = "real values go to a device when it is asked for"))
   }
-  if ((graph$kind != "bipartite" || model$collapsed) && asked == "auto") {
-    return(list(name = "cpu", reason = "labels are drawn one after another, for which a device has to be asked"))
-  }
+  stays <- irm_stays(graph, model)
+  if (!is.null(stays)) return(cpu_only(backend, stays))
   k <- model$max_clusters
   size <- c(graph$links$n_row, graph$links$n_col)
   choose_backend(backend, cost_irm(sweeps, size, length(graph$links$to), k, threads_for(threads)))
+}
+
+# What has no device code, in the words of cpu_only(); else NULL.
+irm_stays <- function(graph, model) {
+  if (model$collapsed) return("The collapsed sampler runs")
+  if (graph$kind != "bipartite") "One-mode graphs are co-clustered"
 }
 
 # ---- starting ----
@@ -305,9 +309,7 @@ run_irm <- function(run, call, started, threads, progress, devices = NULL, ranks
 # The devices of a run: where chains are fewer than devices, all share every sweep if that is predicted to be faster
 # than a device for each chain. A device that is named twice is for trying out the parts.
 irm_devices <- function(on, run) {
-  if (length(on) <= run$chains || anyDuplicated(on) || run$sampler == "collapsed" || run$graph$kind != "bipartite") {
-    return(on)
-  }
+  if (length(on) <= run$chains || anyDuplicated(on)) return(on)
   if (run$chains * irm_sweep_seconds(run, length(on)) < irm_sweep_seconds(run, 1)) on else on[seq_len(run$chains)]
 }
 
@@ -484,9 +486,11 @@ update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, prog
   run_irm(run, object$call, started, threads, progress, devices)
 }
 
-# Where there is no device, a run that began on one continues on the CPU, bit for bit the same.
+# Where there is no device, a run that began on one continues on the CPU, bit for bit the same. A saved run may say that
+# it began on one although it has no device code.
 where_it_runs <- function(run) {
-  why <- if (run$backend == "cuda") cuda_missing()
+  stays <- irm_stays(run$graph, run$model)
+  why <- if (run$backend == "cuda") if (is.null(stays)) cuda_missing() else paste(stays, "on the CPU only")
   if (!is.null(why)) run[c("backend", "reason")] <- list("cpu", why)
   run
 }

@@ -95,9 +95,9 @@ typedef struct weft_irm_trace {
   double stages[WEFT_IRM_STAGES]; /* seconds */
 } weft_irm_trace;
 
-/* A sweep's operations, chain after chain. The blocked sampler on bipartite graphs leaves labels and blocks on a device
- * between sweeps: `fetch` and `put` bring them to the state and back. One-mode graphs and the collapsed sampler, which
- * draw node after node, ask it for labels alone. Both back ends draw the same labels.
+/* A sweep's operations, chain after chain. A device runs the blocked sampler on bipartite graphs, and keeps labels and
+ * blocks between sweeps: `fetch` and `put` bring them to the state and back. One-mode graphs and the collapsed sampler,
+ * which draw node after node, run on the CPU alone. Both back ends draw the same labels.
  *
  * When the context is a part's of several that meet (core/together/exchange.h), `open` takes its share of the nodes of
  * blocked bipartite graphs, `labels` draws these and `count` counts their links; all parts have all labels and blocks
@@ -105,7 +105,7 @@ typedef struct weft_irm_trace {
 struct irm_state;
 struct irm_engine;
 typedef struct weft_irm_ops {
-  int stays; /* labels and blocks do, between the blocked sweeps of bipartite graphs */
+  int stays; /* labels and blocks do, between sweeps */
   weft_status (*open)(const struct weft_irm_ops *ops, weft_ctx *ctx, struct irm_state *const *states, int chains,
                       int threads, struct irm_engine **out);
   void (*close)(struct irm_engine *engine);

@@ -1,5 +1,5 @@
 # The co-clustering room's rows of the table in test-twins.R: labels, traces and predictions of whole runs. They are
-# short, and where a device goes node after node graphs are small, so that a tool that follows every access ends.
+# short, so that a tool that follows every access ends.
 twins_irm <- function() {
   run <- function(make, ..., sweeps = 5) {
     list(tolerance = 0, work = function(backend) {
@@ -11,13 +11,6 @@ twins_irm <- function() {
   }
   planted <- function(rows, cols, k, density, ...) {
     list(A = irm_sample(sample(rows, 1), sample(cols, 1), k, density, seed = sample(1e6, 1))$A, ...)
-  }
-  one_mode <- function(n, type, ...) {
-    n <- sample(n, 1)
-    A <- matrix(stats::rbinom(n * n, 1, 0.15), n)
-    A[seq_len(n %/% 2), seq_len(n %/% 2)] <- stats::rbinom((n %/% 2)^2, 1, 0.6)
-    if (type == "undirected") A <- 1 * (A | t(A))
-    list(A = A, type = type, ...)
   }
   # Planted blocks of real values, a share of them missing.
   values <- function(rows, cols, ..., missing = 0) {
@@ -44,22 +37,9 @@ twins_irm <- function() {
     "irm, sweeps that three parts share" = run(function() planted(60:120, 400:700, 4, 0.3), hold_out = 0.05,
                                                devices = c(0, 0, 0), sweeps = 4),
     "irm, large alpha" = run(function() planted(30:60, 30:60, 3, 0.2, alpha = 40), hold_out = 0.05, sweeps = 4),
-    "irm, directed, large alpha" = run(function() one_mode(20:30, "directed", self = TRUE, alpha = 40),
-                                       split_merge = FALSE, sweeps = 3),
     "irm, counts of billions" = run(function() {
       list(A = matrix(sample(c(0, 1, 2e9), 40 * 30, TRUE), 40), family = "poisson")
     }, split_merge = 3, max_clusters = 30),
-    "irm, undirected" = run(function() one_mode(30:60, "undirected", self = TRUE), hold_out = 0.05, split_merge = 2,
-                            sweeps = 4),
-    "irm, directed" = run(function() one_mode(25:45, "directed", max_clusters = 150), hold_out = 0.05,
-                          split_merge = FALSE, sweeps = 4),
-    "irm, directed counts with self links" = run(function() {
-      n <- sample(20:35, 1)
-      list(A = matrix(stats::rpois(n * n, 0.8), n), type = "directed", self = TRUE, family = "poisson",
-           max_clusters = 600)
-    }, alpha = "sample", split_merge = 2, sweeps = 4),
-    "irm, collapsed" = run(function() planted(25:60, 25:60, 4, 0.2), sampler = "collapsed", hold_out = 0.05,
-                           split_merge = 2, sweeps = 4),
     "irm, gauss, blocked" = run(function() values(40:80, 60:100), split_merge = FALSE),
     "irm, gauss, long lists, sampled parameters" = run(function() values(5:9, 900:1100), alpha = "sample",
                                                        beta = "sample", sweeps = 4),
@@ -71,17 +51,6 @@ twins_irm <- function() {
                                                       split_merge = FALSE, sweeps = 3),
     "irm, gauss, sweeps that three parts share" = run(function() values(50:90, 40:60, missing = 0.1),
                                                       devices = c(0, 0, 0), sweeps = 4),
-    "irm, gauss, tiny shapes beta" = run(function() values(20:30, 20:30, beta = c(1e-3, 1e-3)), split_merge = FALSE),
-    "irm, gauss, collapsed" = run(function() values(20:40, 15:30, missing = 0.1), sampler = "collapsed",
-                                  split_merge = 2, beta = "sample", sweeps = 4),
-    "irm, gauss, collapsed, large alpha" = run(function() values(20:30, 20:30, alpha = 30), sampler = "collapsed",
-                                               sweeps = 3),
-    "irm, collapsed counts" = run(function() {
-      list(A = matrix(stats::rpois(23 * 47, 0.8), 23), family = "poisson")
-    }, sampler = "collapsed", beta = "sample"),
-    "irm, collapsed undirected" = run(function() one_mode(25:45, "undirected", self = TRUE), sampler = "collapsed",
-                                      hold_out = 0.05),
-    "irm, collapsed directed" = run(function() one_mode(25:40, "directed"), sampler = "collapsed", split_merge = FALSE,
-                                    alpha = "sample", sweeps = 4)
+    "irm, gauss, tiny shapes beta" = run(function() values(20:30, 20:30, beta = c(1e-3, 1e-3)), split_merge = FALSE)
   )
 }

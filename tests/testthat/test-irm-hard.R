@@ -9,14 +9,12 @@ test_that("a failed allocation anywhere is an error, and nothing leaks", {
     graph = function(backend) weft:::irm_graph(A),
     blocked = function(backend) irm(A, chains = 2, sweeps = 2, seed = 1, max_clusters = 5, hold_out = 0.1,
                                     backend = backend, threads = 1),
-    collapsed = function(backend) irm(A, chains = 1, sweeps = 2, seed = 1, max_clusters = 5, sampler = "collapsed",
-                                      backend = backend),
-    directed = function(backend) irm(A[1:50, ], "directed", chains = 1, sweeps = 2, seed = 1, max_clusters = 5,
-                                     backend = backend),
+    collapsed = function(backend) irm(A, chains = 1, sweeps = 2, seed = 1, max_clusters = 5, sampler = "collapsed"),
+    directed = function(backend) irm(A[1:50, ], "directed", chains = 1, sweeps = 2, seed = 1, max_clusters = 5),
     posterior = function(backend) irm_log_posterior(A, rep(1:2, 30), rep(1, 50))
   )
   for (backend in test_backends()) {
-    chosen <- works[if (backend == "cpu") names(works) else c("blocked", "collapsed", "directed")]
+    chosen <- works[if (backend == "cpu") names(works) else "blocked"]
     expect_survives_failures(lapply(chosen, function(work) function() work(backend)), most = 12)
   }
 })
@@ -29,10 +27,8 @@ test_that("runs stop when the poll says so", {
   stop_in <- function(...) {
     expect_stops(function(progress) irm(graph, chains = 1, sweeps = 1000, seed = 1, progress = progress, ...), "a run")
   }
-  for (backend in test_backends()) {
-    stop_in(max_clusters = 64, split_merge = FALSE, backend = backend)
-    stop_in(max_clusters = 8, sampler = "collapsed", backend = backend)
-  }
+  for (backend in test_backends()) stop_in(max_clusters = 64, split_merge = FALSE, backend = backend)
+  stop_in(max_clusters = 8, sampler = "collapsed")
   stop_in(max_clusters = 8, init = list(row = rep(1:4, length.out = 3e4), col = rep(1:4, length.out = 3e4)))
   expect_identical(.Call(weft:::C_weft_memory, NULL)[c("host", "device")], before)
 })
@@ -72,6 +68,19 @@ test_that("tensor cores and the kernel for other devices draw the same labels", 
   skip_unless_test_build()
   withr::local_envvar(WEFT_IRM_NO_WGMMA = "1")
   expect_identical(run(), best)
+})
+
+test_that("what draws labels one after another runs on the CPU only", {
+  A <- diag(4)
+  refused <- function(words, ...) {
+    expect_error(irm(A, ..., chains = 1, sweeps = 2, seed = 1, backend = "cuda"), words, class = "weft_error_device")
+  }
+  refused("The collapsed sampler runs on the CPU only", sampler = "collapsed")
+  refused("One-mode graphs are co-clustered on the CPU only", type = "undirected", self = TRUE)
+  fit <- irm(A, sampler = "collapsed", chains = 1, sweeps = 2, seed = 1)
+  expect_identical(fit$reason, "The collapsed sampler runs on the CPU only")
+  fit$backend <- fit$run$backend <- "cuda" # a saved fit may say anything
+  expect_identical(update(fit, 2)$backend, "cpu")
 })
 
 test_that("bad graphs are refused in clear words", {

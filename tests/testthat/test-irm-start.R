@@ -106,9 +106,9 @@ test_that("an argument that there is none of is an error that names what is mean
 })
 
 test_that("devices share sweeps only where these are long", {
-  run <- function(links, nodes, clusters, chains = 1, sampler = "blocked", kind = "bipartite") {
-    list(backend = "cuda", sampler = sampler, chains = chains, model = list(max_clusters = clusters),
-         graph = list(kind = kind, links = list(n_row = nodes, n_col = nodes, to = integer(links))))
+  run <- function(links, nodes, clusters, chains = 1) {
+    list(backend = "cuda", chains = chains, model = list(max_clusters = clusters),
+         graph = list(links = list(n_row = nodes, n_col = nodes, to = integer(links))))
   }
   long <- run(3e7, 1e6, c(2000, 2000))
   short <- run(1e5, 1e4, c(100, 100))

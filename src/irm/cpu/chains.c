@@ -32,8 +32,8 @@ static weft_status look(weft_ctx *poll, double done, double total)
   return poll ? weft_poll(poll, done, total) : WEFT_OK;
 }
 
-/* What the chains of a run share. Labels and blocks stay on a device between sweeps where these draw many nodes at
- * once. `abreast`: threads that run one chain each (all of them share the proposals), or 0. */
+/* What the chains of a run share. `stays`: labels and blocks do, on a device between sweeps. `abreast`: threads that
+ * run one chain each (all of them share the proposals), or 0. */
 typedef struct irm_run {
   const weft_irm_ops *ops;
   struct irm_engine *engine;
@@ -316,7 +316,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   irm_state *states, **pointers, **some;
-  irm_run run = { ops, NULL, ops->stays && graph->type == WEFT_IRM_BIPARTITE && !model->collapsed, 0 };
+  irm_run run = { ops, NULL, ops->stays, 0 };
   const irm_plan plan = plan_of(ctx, ops, graph, model, chains);
   const int side_by_side = plan.side_by_side, threads = plan.threads;
   run.abreast = plan.abreast;

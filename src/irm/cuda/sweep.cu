@@ -22,7 +22,6 @@
 #include "irm/cuda/sweep_kernels.cuh"
 #include "irm/cuda/light_hopper.cuh"
 #include "irm/cuda/real.cuh"
-#include "irm/cuda/serial.cuh"
 
 #define BATCH_BYTES 268435456.0 /* counts and scores of heavy nodes at once */
 
@@ -41,7 +40,6 @@ static irm_real_counts counts_of(const chain_memory *memory)
 }
 
 struct irm_engine {
-  irm_serial *serial;    /* or NULL: for what is drawn node after node, for which nothing below is set up */
   irm_real_device *real; /* or NULL: for real values, which need none of the tables below */
   weft_device_arena mem;
   weft_arena host;
@@ -153,8 +151,8 @@ done:
   return st;
 }
 
-/* Makes the engine for all chains of a call on this device: serial for what is drawn node after node, else tables,
- * chains and shards of its share of the nodes. */
+/* Makes the engine for all chains of a call on this device: tables, chains and shards of its share of the nodes. What
+ * is drawn node after node has none: R keeps it on the CPU. */
 static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct irm_state *const *states, int chains,
                                int threads, struct irm_engine **out)
 {
@@ -183,10 +181,8 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
     goto done;
   }
   if (states[0]->one_mode || states[0]->model->collapsed) {
-    WEFT_TRY(irm_serial_open(ctx, &engine->mem, &engine->host, states[0], &engine->serial));
-    WEFT_CUDA(cudaStreamSynchronize(engine->mem.stream));
-    *out = engine;
-    return st;
+    st = weft_fail(ctx, WEFT_ERR_INTERNAL, "labels that are drawn one after another, on a device");
+    goto done;
   }
   engine->parts = ctx->meeting ? ctx->meeting->parts : 1;
   for (int mode = 0; mode < 2; mode++) engine->k[mode] = states[0]->k[mode];
@@ -396,7 +392,6 @@ done:
 static weft_status labels(weft_ctx *ctx, irm_engine *engine, irm_state *state, double done_work, double total)
 {
   weft_status st = WEFT_OK;
-  if (engine->serial) return irm_serial_labels(ctx, engine->serial, state, done_work, total);
   chain_memory *memory = &engine->chains[state->index];
   MARK(0);
   WEFT_TRY(draw_tables(ctx, engine, state));
