@@ -137,7 +137,8 @@ irm_clusters <- function(q, genes, max_clusters, chains, sweeps, seed, backend, 
   real <- q$kind == "expression"
   data <- if (real) scaled_columns(data) else 1 * (data > rep(column_spreads(data, threads)$median, each = nrow(data)))
   fit <- irm(data, family = if (real) "gaussian" else "bernoulli", max_clusters = max_clusters, chains = chains,
-             sweeps = sweeps, seed = seed, backend = backend, threads = threads, progress = progress)
+             sweeps = sweeps, seed = seed, backend = if (real) "cpu" else backend, threads = threads,
+             progress = progress)
   fit$converged <- groups_rhat(fit) <= greatest_rhat
   fit
 }

@@ -40,7 +40,7 @@
 #'   value that was not observed. Differences between whole rows or columns (the level of a gene) are found as clusters,
 #'   too: take them out first, for example with `scale()`, if they are not wanted. Values are rounded to a millionth of
 #'   the greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on any number
-#'   of threads and on both back ends. A device is used only with `backend = "cuda"`.
+#'   of threads. They run on the CPU only.
 #'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
@@ -82,8 +82,8 @@
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend see [weft_backend()]. A device draws the same labels as the CPU, with the blocked sampler on bipartite
-#'   graphs. One-mode graphs and the collapsed sampler, where each label depends on the others, run on the CPU only, as
-#'   do split-merge proposals and everything else.
+#'   graphs of links or counts. One-mode graphs and the collapsed sampler, where each label depends on the others, and
+#'   real values run on the CPU only, as do split-merge proposals and everything else.
 #' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same
 #'   result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; in bipartite graphs with the
@@ -230,10 +230,6 @@ check_path <- function(path) {
 
 # `sweeps`: of all chains.
 choose_irm <- function(backend, graph, model, sweeps, threads) {
-  asked <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
-  if (!is.null(graph$values) && asked == "auto") {
-    return(list(name = "cpu", reason = "real values go to a device when it is asked for"))
-  }
   stays <- irm_stays(graph, model)
   if (!is.null(stays)) return(cpu_only(backend, stays))
   k <- model$max_clusters
@@ -244,7 +240,8 @@ choose_irm <- function(backend, graph, model, sweeps, threads) {
 # What has no device code, in the words of cpu_only(); else NULL.
 irm_stays <- function(graph, model) {
   if (model$collapsed) return("The collapsed sampler runs")
-  if (graph$kind != "bipartite") "One-mode graphs are co-clustered"
+  if (graph$kind != "bipartite") return("One-mode graphs are co-clustered")
+  if (!is.null(graph$values)) "Real values are co-clustered"
 }
 
 # ---- starting ----

@@ -95,9 +95,10 @@ typedef struct weft_irm_trace {
   double stages[WEFT_IRM_STAGES]; /* seconds */
 } weft_irm_trace;
 
-/* A sweep's operations, chain after chain. A device runs the blocked sampler on bipartite graphs, and keeps labels and
- * blocks between sweeps: `fetch` and `put` bring them to the state and back. One-mode graphs and the collapsed sampler,
- * which draw node after node, run on the CPU alone. Both back ends draw the same labels.
+/* A sweep's operations, chain after chain. A device runs the blocked sampler on bipartite graphs of links and counts,
+ * and keeps labels and blocks between sweeps: `fetch` and `put` bring them to the state and back. One-mode graphs and
+ * the collapsed sampler, which draw node after node, and real values run on the CPU alone. Both back ends draw the same
+ * labels.
  *
  * When the context is a part's of several that meet (core/together/exchange.h), `open` takes its share of the nodes of
  * blocked bipartite graphs, `labels` draws these and `count` counts their links; all parts have all labels and blocks

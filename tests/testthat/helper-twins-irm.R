@@ -12,14 +12,6 @@ twins_irm <- function() {
   planted <- function(rows, cols, k, density, ...) {
     list(A = irm_sample(sample(rows, 1), sample(cols, 1), k, density, seed = sample(1e6, 1))$A, ...)
   }
-  # Planted blocks of real values, a share of them missing.
-  values <- function(rows, cols, ..., missing = 0) {
-    n <- c(sample(rows, 1), sample(cols, 1))
-    means <- matrix(stats::rnorm(12, sd = 1.5), 4)[sample.int(4, n[1], TRUE), sample.int(3, n[2], TRUE)]
-    A <- means + stats::rnorm(length(means)) * sample(c(0.1, 1), length(means), TRUE)
-    A[stats::runif(length(A)) < missing] <- NA
-    list(A = A, family = "gaussian", ...)
-  }
   graphs <- function(n, links) data.frame(sample.int(n, links, TRUE), sample.int(n %/% 3, links, TRUE))
   list(
     "irm, light nodes" = run(function() planted(100:300, 100:300, 4, 0.1), split_merge = FALSE),
@@ -39,18 +31,6 @@ twins_irm <- function() {
     "irm, large alpha" = run(function() planted(30:60, 30:60, 3, 0.2, alpha = 40), hold_out = 0.05, sweeps = 4),
     "irm, counts of billions" = run(function() {
       list(A = matrix(sample(c(0, 1, 2e9), 40 * 30, TRUE), 40), family = "poisson")
-    }, split_merge = 3, max_clusters = 30),
-    "irm, gauss, blocked" = run(function() values(40:80, 60:100), split_merge = FALSE),
-    "irm, gauss, long lists, sampled parameters" = run(function() values(5:9, 900:1100), alpha = "sample",
-                                                       beta = "sample", sweeps = 4),
-    "irm, gauss, missing values, split-merge" = run(function() values(30:50, 20:40, missing = 0.1), split_merge = 3),
-    "irm, gauss, many clusters" = run(function() values(200:300, 30:40, max_clusters = c(180, 30)), split_merge = FALSE,
-                                      sweeps = 4),
-    "irm, gauss, clusters beyond shared memory" = run(function() values(820:850, 12:20, missing = 0.05,
-                                                                        max_clusters = c(810, 12)),
-                                                      split_merge = FALSE, sweeps = 3),
-    "irm, gauss, sweeps that three parts share" = run(function() values(50:90, 40:60, missing = 0.1),
-                                                      devices = c(0, 0, 0), sweeps = 4),
-    "irm, gauss, tiny shapes beta" = run(function() values(20:30, 20:30, beta = c(1e-3, 1e-3)), split_merge = FALSE)
+    }, split_merge = 3, max_clusters = 30)
   )
 }

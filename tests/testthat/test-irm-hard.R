@@ -70,13 +70,14 @@ test_that("tensor cores and the kernel for other devices draw the same labels", 
   expect_identical(run(), best)
 })
 
-test_that("what draws labels one after another runs on the CPU only", {
+test_that("what has no device code says that it runs on the CPU only", {
   A <- diag(4)
   refused <- function(words, ...) {
     expect_error(irm(A, ..., chains = 1, sweeps = 2, seed = 1, backend = "cuda"), words, class = "weft_error_device")
   }
   refused("The collapsed sampler runs on the CPU only", sampler = "collapsed")
   refused("One-mode graphs are co-clustered on the CPU only", type = "undirected", self = TRUE)
+  refused("Real values are co-clustered on the CPU only", family = "gaussian")
   fit <- irm(A, sampler = "collapsed", chains = 1, sweeps = 2, seed = 1)
   expect_identical(fit$reason, "The collapsed sampler runs on the CPU only")
   fit$backend <- fit$run$backend <- "cuda" # a saved fit may say anything

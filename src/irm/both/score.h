@@ -54,14 +54,14 @@ static WEFT_HD inline double irm_f(int poisson, const double beta[2], double lin
 }
 
 /* Q - N² / (1 + P): what is left of a block's squares when its mean is shrunk towards 0 by one more pair. */
-static WEFT_HD inline double irm_rest(double sum, double squares, double pairs)
+static inline double irm_rest(double sum, double squares, double pairs)
 {
   const double rest = squares - sum * sum / (1 + pairs);
   return rest > 0 ? rest : 0;
 }
 
 /* f of a block of real values, of which `sum` and `squares` are in units. */
-static WEFT_HD inline double irm_f_real(const double beta[2], double unit, double sum, double squares, double pairs)
+static inline double irm_f_real(const double beta[2], double unit, double sum, double squares, double pairs)
 {
   if (pairs == 0) return 0;
   const double half = 0.5 * irm_rest(sum * unit, squares * (unit * unit), pairs);
@@ -70,8 +70,8 @@ static WEFT_HD inline double irm_f_real(const double beta[2], double unit, doubl
 }
 
 /* Σ f over the blocks first .. k-1 of a row cluster, in this order. */
-static WEFT_HD inline double irm_f_row(int poisson, const double beta[2], const int64_t *links, const int64_t *pairs,
-                                       int32_t first, int32_t k)
+static inline double irm_f_row(int poisson, const double beta[2], const int64_t *links, const int64_t *pairs,
+                               int32_t first, int32_t k)
 {
   double sum = 0;
   for (int32_t m = first; m < k; m++) sum += irm_f(poisson, beta, (double) links[m], (double) pairs[m]);
@@ -141,7 +141,7 @@ static inline void irm_tables_fill(irm_tables *tables, int poisson, const double
   irm_tables_fill_part(tables, 0, tables->size);
 }
 
-static WEFT_HD inline double irm_f_fast(const irm_tables *tables, int64_t links, int64_t pairs)
+static inline double irm_f_fast(const irm_tables *tables, int64_t links, int64_t pairs)
 {
   double a = links < tables->size ? tables->links[links] : irm_log_gamma(tables->beta[0] + (double) links);
   if (tables->poisson) {
@@ -156,7 +156,7 @@ static WEFT_HD inline double irm_f_fast(const irm_tables *tables, int64_t links,
 }
 
 /* f of a block of links, counts or real values. */
-static WEFT_HD inline double irm_f_block(const irm_tables *tables, int64_t links, int64_t squares, int64_t pairs)
+static inline double irm_f_block(const irm_tables *tables, int64_t links, int64_t squares, int64_t pairs)
 {
   if (!(tables->unit > 0)) return irm_f_fast(tables, links, pairs);
   const double p = (double) pairs;

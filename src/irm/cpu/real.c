@@ -8,14 +8,36 @@
  *
  *   log μ_l + Σ_m  p ½ (log τ_lm - τ_lm μ_lm²) + n τ_lm μ_lm - q ½ τ_lm
  *
- * n, q and p are whole numbers. The sum over m has one order, so that the labels depend neither on the threads nor on
- * the back end (real.cu). Scores are then rounded to the grid of units.h and drawn from as those of links
- * are. */
+ * n, q and p are whole numbers. The sum over m has one order, so that the labels do not depend on the threads. Scores
+ * are then rounded to the grid of units.h and drawn from as those of links are. */
 #include "core/call/parallel.h"
 #include "irm/cpu/real.h"
-#include "irm/both/real_block.h"
 
 #define PAD (-WEFT_INFINITY)
+#define FARTHEST_LOG 600.0
+/* The normals' draws stand behind the gammas' in a sweep's indices, of which there are 2^36. */
+#define NORMALS ((uint64_t) 1 << 35)
+
+/* What a pair, a value in units and its square add to the log odds of a node. */
+typedef struct real_block {
+  double pair, link, square;
+} real_block;
+
+/* `index`: of the sweep; `at`: the block's place; `sum` and `squares` are in units. */
+static real_block draw_block(weft_rng rng, uint64_t index, uint64_t at, const double beta[2], double unit, double sum,
+                             double squares, double pairs)
+{
+  sum *= unit;
+  squares *= unit * unit;
+  const double rate = beta[1] + 0.5 * irm_rest(sum, squares, pairs);
+  double log_tau = weft_draw_log_gamma(rng, index + at, beta[0] + 0.5 * pairs) - weft_log(rate);
+  if (log_tau < -FARTHEST_LOG) log_tau = -FARTHEST_LOG; /* an empty block, β⁺ tiny: no node would join it */
+  if (log_tau > FARTHEST_LOG) log_tau = FARTHEST_LOG;
+  const double tau = weft_exp(log_tau), spread = weft_exp(-0.5 * (log_tau + weft_log1p(pairs)));
+  const double mean = sum / (1 + pairs) + spread * weft_draw_normal(rng, index + NORMALS + at);
+  const real_block out = { 0.5 * (log_tau - tau * mean * mean), tau * mean * unit, -0.5 * tau * (unit * unit) };
+  return out;
+}
 
 typedef struct {
   double *sums;
@@ -66,9 +88,9 @@ void irm_real_draw(irm_real *real, const irm_state *state)
   const weft_rng rng = irm_rng(state, IRM_DRAW_ETA);
   const size_t blocks = (size_t) state->k[0] * (size_t) state->k[1];
   for (size_t at = 0; at < blocks; at++) {
-    const irm_real_block drawn =
-        irm_real_draw_block(rng, irm_index(state, 0), at, state->chain->beta, state->graph->unit,
-                            (double) state->links[0][at], (double) state->values[0][at], (double) state->pairs[0][at]);
+    const real_block drawn =
+        draw_block(rng, irm_index(state, 0), at, state->chain->beta, state->graph->unit, (double) state->links[0][at],
+                   (double) state->values[0][at], (double) state->pairs[0][at]);
     real->node[at] = drawn.pair;
     real->link[at] = drawn.link;
     real->square[at] = drawn.square;

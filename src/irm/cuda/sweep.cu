@@ -6,8 +6,6 @@
  *   heavy   the others: counts in double, a product, which is exact on whole numbers, and a kernel that draws. So do
  *           nodes with missing pairs, and all nodes when a table is too wide for 32 bits.
  *
- * Real values have kernels of their own (real.cu), for their draws, their counts and their blocks' scores.
- *
  * With several devices, each draws its share of the nodes and gets the other labels from the others; counts are added
  * up.
  *
@@ -21,26 +19,18 @@
 #include "irm/cuda/sweep.cuh"
 #include "irm/cuda/sweep_kernels.cuh"
 #include "irm/cuda/light_hopper.cuh"
-#include "irm/cuda/real.cuh"
 
 #define BATCH_BYTES 268435456.0 /* counts and scores of heavy nodes at once */
 
 typedef unsigned long long u64;
 
-/* values: NULL but for real ones, whose squares they are. */
 struct chain_memory {
   uint16_t *z[2], *best[2];
-  u64 *links, *values, *sizes[2];
+  u64 *links, *sizes[2];
   long long *pairs;
 };
 
-static irm_real_counts counts_of(const chain_memory *memory)
-{
-  return { memory->links, memory->values, memory->pairs };
-}
-
 struct irm_engine {
-  irm_real_device *real; /* or NULL: for real values, which need none of the tables below */
   weft_device_arena mem;
   weft_arena host;
   const weft_irm_graph *graph;
@@ -75,7 +65,7 @@ static void close_engine(irm_engine *engine)
   weft_arena_end(&host);
 }
 
-/* Room for one mode's tables on the device; real values have their own (real.cu). */
+/* Room for one mode's tables on the device. */
 static weft_status take_tables(irm_engine *engine, int mode)
 {
   weft_status st = WEFT_OK;
@@ -86,7 +76,6 @@ static weft_status take_tables(irm_engine *engine, int mode)
   const size_t cells = (size_t) tables->width * (size_t) tables->k_other;
   TAKE_AT(engine->log_stick[mode], &engine->mem, (size_t) tables->k);
   TAKE_AT(engine->names[mode], &engine->mem, (size_t) tables->k);
-  if (engine->real) return st;
   WEFT_DEVICE_TAKE(tables->link, &engine->mem, cells);
   if (engine->graph->missing_count[0]) WEFT_DEVICE_TAKE(tables->missing, &engine->mem, cells);
   WEFT_DEVICE_TAKE(tables->base, &engine->mem, (size_t) tables->width);
@@ -124,7 +113,6 @@ static weft_status take_memory(weft_ctx *ctx, irm_engine *engine, irm_state *con
   weft_status st = WEFT_OK;
   const weft_irm_graph *graph = engine->graph;
   const size_t cells = (size_t) engine->k[0] * (size_t) engine->k[1];
-  if (graph->unit > 0) WEFT_TRY(irm_real_open(ctx, &engine->mem, &engine->host, states[0], &engine->real));
   WEFT_TAKE0(engine->chains, &engine->host, (size_t) chains);
   for (int c = 0; c < chains; c++) {
     chain_memory *memory = &engine->chains[c];
@@ -135,9 +123,8 @@ static weft_status take_memory(weft_ctx *ctx, irm_engine *engine, irm_state *con
     }
     WEFT_DEVICE_TAKE(memory->links, &engine->mem, cells);
     WEFT_DEVICE_TAKE(memory->pairs, &engine->mem, cells);
-    if (engine->real) WEFT_DEVICE_TAKE(memory->values, &engine->mem, cells);
   }
-  if (!engine->real) WEFT_DEVICE_TAKE(engine->link, &engine->mem, cells);
+  WEFT_DEVICE_TAKE(engine->link, &engine->mem, cells);
   WEFT_DEVICE_TAKE(engine->none, &engine->mem, cells);
   WEFT_DEVICE_TAKE(engine->sums, &engine->mem, (size_t) engine->k[0]);
   WEFT_DEVICE_TAKE(engine->narrow, &engine->mem, 2);
@@ -145,14 +132,14 @@ static weft_status take_memory(weft_ctx *ctx, irm_engine *engine, irm_state *con
   WEFT_TAKE(engine->labels_host, &engine->host,
             (size_t) std::max(std::max(graph->n[0], graph->n[1]), (int64_t) std::max(engine->k[0], engine->k[1])));
   WEFT_TAKE(engine->numbers_host, &engine->host, cells);
-  if (!engine->real) WEFT_TRY(take_slots(ctx, engine));
+  WEFT_TRY(take_slots(ctx, engine));
   WEFT_TRY(irm_shards_make(ctx, &engine->shards, weft_device_available(ctx)));
 done:
   return st;
 }
 
 /* Makes the engine for all chains of a call on this device: tables, chains and shards of its share of the nodes. What
- * is drawn node after node has none: R keeps it on the CPU. */
+ * is drawn node after node and real values have none: R keeps them on the CPU. */
 static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct irm_state *const *states, int chains,
                                int threads, struct irm_engine **out)
 {
@@ -180,8 +167,8 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
     st = engine->mem.opened;
     goto done;
   }
-  if (states[0]->one_mode || states[0]->model->collapsed) {
-    st = weft_fail(ctx, WEFT_ERR_INTERNAL, "labels that are drawn one after another, on a device");
+  if (states[0]->one_mode || states[0]->model->collapsed || engine->graph->unit > 0) {
+    st = weft_fail(ctx, WEFT_ERR_INTERNAL, "a device has no sampler for this graph");
     goto done;
   }
   engine->parts = ctx->meeting ? ctx->meeting->parts : 1;
@@ -196,8 +183,7 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
     engine->shards.end[mode] = irm_share_start(engine->graph, mode, engine->k, ctx->part + 1, engine->parts);
   }
   for (int mode = 0; mode < 2; mode++)
-    engine->shards.light_ok[mode] =
-        engine->graph->unit == 0 && engine->k[0] <= LIGHT_CLUSTERS && engine->k[1] <= LIGHT_CLUSTERS;
+    engine->shards.light_ok[mode] = engine->k[0] <= LIGHT_CLUSTERS && engine->k[1] <= LIGHT_CLUSTERS;
   WEFT_CUDA(cudaGetDeviceProperties(&properties, ctx->device));
   for (int mode = 0; mode < 2; mode++) /* 64 KB on compute capability 7.5 */
     if (irm_light_shared(engine->k[1 - mode], engine->k[mode] + IRM_CHUNK) > properties.sharedMemPerBlockOptin)
@@ -219,27 +205,7 @@ done:
 
 /* ---- a mode ---- */
 
-static weft_status draw_mode_real(weft_ctx *ctx, irm_engine *engine, irm_state *state, int mode, double done_work,
-                                  double total)
-{
-  weft_status st = WEFT_OK;
-  chain_memory *memory = &engine->chains[state->index];
-  WEFT_TRY(irm_real_begin(ctx, engine->real, mode, memory->sizes[1 - mode]));
-  for (const irm_shard &shard : *engine->shards.list) {
-    irm_shard_view view;
-    if (shard.mode != mode) continue;
-    WEFT_TRY(irm_shard_bring(&engine->shards, shard, &view));
-    WEFT_TRY(irm_real_draw(ctx, engine->real, state, shard, view, engine->log_stick[mode], memory->sizes[1 - mode],
-                           memory->z[1 - mode], memory->z[mode]));
-    WEFT_CUDA(cudaStreamSynchronize(engine->mem.stream));
-    WEFT_TRY(weft_poll(ctx, done_work, total));
-  }
-done:
-  return st;
-}
-
-/* Draws the parameters of every block from its counts and makes the tables of both modes, for real values by their
- * own kernels. */
+/* Draws the parameters of every block from its counts and makes the tables of both modes. */
 static weft_status draw_tables(weft_ctx *ctx, irm_engine *engine, irm_state *state)
 {
   weft_status st = WEFT_OK;
@@ -249,7 +215,6 @@ static weft_status draw_tables(weft_ctx *ctx, irm_engine *engine, irm_state *sta
   for (int mode = 0; mode < 2; mode++)
     WEFT_CUDA(cudaMemcpyAsync(engine->log_stick[mode], state->log_stick[mode],
                               (size_t) engine->k[mode] * sizeof(double), cudaMemcpyHostToDevice, stream));
-  if (engine->real) return irm_real_parameters(ctx, engine->real, state, counts_of(memory));
   WEFT_CUDA(cudaMemsetAsync(engine->narrow, 0xff, 2 * sizeof(int), stream));
   irm_draw_eta<<<(unsigned) ((cells + 127) / 128), 128, 0, stream>>>(irm_rng(state, IRM_DRAW_ETA), irm_index(state, 0),
                                                                      engine->poisson, state->chain->beta[0],
@@ -317,10 +282,9 @@ done:
   return st;
 }
 
-/* A mode's labels from links or counts, shard by shard: light nodes in 32 bits where the tables are narrow, the rest
- * in doubles. */
-static weft_status draw_mode_links(weft_ctx *ctx, irm_engine *engine, irm_state *state, int mode, double done_work,
-                                   double total)
+/* A mode's labels, shard by shard: light nodes in 32 bits where the tables are narrow, the rest in doubles. */
+static weft_status draw_mode_labels(weft_ctx *ctx, irm_engine *engine, irm_state *state, int mode, double done_work,
+                                    double total)
 {
   weft_status st = WEFT_OK;
   cudaStream_t stream = engine->mem.stream;
@@ -371,7 +335,7 @@ static weft_status draw_mode(weft_ctx *ctx, irm_engine *engine, irm_state *state
   weft_status st = WEFT_OK;
   cudaStream_t stream = engine->mem.stream;
   chain_memory *memory = &engine->chains[state->index];
-  WEFT_TRY((engine->real ? draw_mode_real : draw_mode_links)(ctx, engine, state, mode, done_work, total));
+  WEFT_TRY(draw_mode_labels(ctx, engine, state, mode, done_work, total));
   if (engine->parts > 1) WEFT_TRY(weft_device_join_shares(&engine->mem, memory->z[mode], engine->share[mode]));
   WEFT_CUDA(cudaMemsetAsync(memory->sizes[mode], 0, (size_t) engine->k[mode] * sizeof(u64), stream));
   irm_count_sizes<<<(unsigned) std::min<int64_t>(1024, (engine->graph->n[mode] + 4095) / 4096), 256,
@@ -419,7 +383,6 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *engine, irm_state *st
   const int64_t own_step = mode == 0 ? engine->k[1] : 1, other_step = mode == 0 ? 1 : engine->k[1];
   const size_t shared = engine->k[1 - mode] <= 8192 ? (size_t) engine->k[1 - mode] * 4 : 0;
   WEFT_CUDA(cudaMemsetAsync(memory->links, 0, (size_t) cells * sizeof(u64), stream));
-  if (memory->values) WEFT_CUDA(cudaMemsetAsync(memory->values, 0, (size_t) cells * sizeof(u64), stream));
   if (ctx->part == 0 || !missing)
     irm_count_pairs<<<(unsigned) ((cells + 255) / 256), 256, 0, stream>>>(memory->sizes[0], memory->sizes[1],
                                                                           engine->k[1], cells, memory->pairs);
@@ -441,9 +404,7 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *engine, irm_state *st
                            other_step,
                            1,
                            memory->links };
-    if (engine->real)
-      WEFT_TRY(irm_real_count(ctx, engine->real, shard, view, memory->z[mode], memory->z[1 - mode], counts_of(memory)));
-    else if (job.links)
+    if (job.links)
       irm_count_links<<<(unsigned) ((shard.links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, stream>>>(job,
                                                                                                            shared != 0);
     job.start = view.missing_start;
@@ -460,8 +421,6 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *engine, irm_state *st
     WEFT_TRY(weft_poll(ctx, done_work, total));
   }
   if (engine->parts > 1) WEFT_TRY(weft_device_join_counts(&engine->mem, memory->links, (size_t) cells));
-  if (engine->parts > 1 && memory->values)
-    WEFT_TRY(weft_device_join_counts(&engine->mem, memory->values, (size_t) cells));
   if (engine->parts > 1 && missing)
     WEFT_TRY(weft_device_join_counts(&engine->mem, (u64 *) memory->pairs, (size_t) cells));
 done:
@@ -502,13 +461,10 @@ static weft_status block_sums(weft_ctx *ctx, irm_engine *engine, irm_state *stat
   chain_memory *memory = &engine->chains[state->index];
   const int64_t cells = (int64_t) engine->k[0] * engine->k[1];
   float ms;
-  if (engine->real)
-    WEFT_TRY(irm_real_scores(ctx, engine->real, state, counts_of(memory), engine->none));
-  else
-    irm_block_scores<<<(unsigned) ((cells + 127) / 128), 128, 0, stream>>>(engine->poisson, state->chain->beta[0],
-                                                                           state->chain->beta[1],
-                                                                           (const long long *) memory->links,
-                                                                           memory->pairs, cells, engine->none);
+  irm_block_scores<<<(unsigned) ((cells + 127) / 128), 128, 0, stream>>>(engine->poisson, state->chain->beta[0],
+                                                                         state->chain->beta[1],
+                                                                         (const long long *) memory->links,
+                                                                         memory->pairs, cells, engine->none);
   irm_row_sums<<<(unsigned) ((engine->k[0] + 31) / 32), 32, 0, stream>>>(engine->none, engine->k[0], engine->k[1],
                                                                          engine->sums);
   WEFT_CUDA(cudaGetLastError());
@@ -557,8 +513,6 @@ static weft_status fetch(weft_ctx *ctx, irm_engine *engine, irm_state *state, in
   if (!blocks) goto done;
   WEFT_TRY(bring_numbers(ctx, engine, memory->links, engine->k, state->links[0], state->links[1]));
   WEFT_TRY(bring_numbers(ctx, engine, memory->pairs, engine->k, state->pairs[0], state->pairs[1]));
-  if (memory->values)
-    WEFT_TRY(bring_numbers(ctx, engine, memory->values, engine->k, state->values[0], state->values[1]));
 done:
   return st;
 }
@@ -580,9 +534,6 @@ static weft_status put(weft_ctx *ctx, irm_engine *engine, irm_state *state)
   }
   WEFT_CUDA(cudaMemcpyAsync(memory->links, state->links[0], cells * sizeof(int64_t), cudaMemcpyHostToDevice, stream));
   WEFT_CUDA(cudaMemcpyAsync(memory->pairs, state->pairs[0], cells * sizeof(int64_t), cudaMemcpyHostToDevice, stream));
-  if (memory->values)
-    WEFT_CUDA(
-        cudaMemcpyAsync(memory->values, state->values[0], cells * sizeof(int64_t), cudaMemcpyHostToDevice, stream));
   WEFT_CUDA(cudaStreamSynchronize(stream));
 done:
   return st;
