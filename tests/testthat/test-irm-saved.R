@@ -215,6 +215,16 @@ test_that("nothing in a checkpoint is evaluated", {
   expect_false(file.exists(marker))
 })
 
+test_that("a file that ends R within readRDS() is refused", {
+  int <- function(x) writeBin(as.integer(x), raw(), endian = "big")
+  name <- function(x) c(int(c(1, 0x40009, nchar(x))), charToRaw(x))
+  file <- withr::local_tempfile() # a string that is made when it is needed, from a state that is three numbers
+  writeBin(c(charToRaw("X\n"), int(c(3, 0x40300, 0x30500, 5)), charToRaw("UTF-8"), int(c(238, 2)),
+             name("deferred_string"), int(2), name("base"), int(c(2, 13, 1, 16, 254, 14, 3)), rep(as.raw(0x41), 24),
+             int(254)), file)
+  expect_error(irm_resume(file), "where only vectors and lists may be", class = "weft_error_input")
+})
+
 test_that("a checkpoint is written beside its name, follows no link and leaves nothing", {
   skip_on_os("windows")
   dir <- withr::local_tempdir()

@@ -2,7 +2,7 @@
  *
  * A checkpoint is what saveRDS() writes: R's serialization in XDR form, versions 2 and 3. It may come from anywhere, so
  * it is read here and not by unserialize(), which makes functions, calls, environments, promises and external pointers
- * of whatever the bytes say:
+ * of whatever the bytes say, and can end R itself (README.md):
  *
  *   header   "X\n", version, writer, least reader, and in version 3 the name of an encoding
  *   item     flags: type in bits 0-7, attributes follow (bit 9), a tag comes first (bit 10), encoding of strings from
