@@ -12,6 +12,7 @@
 #include "bn/cpu/chains/chain.h"
 #include "bn/both/joint.h"
 #include "bn/cpu/search/best_places.h"
+#include "bn/cpu/search/queue.h"
 
 #define MAX_KICKED 5              /* nodes of a kick */
 #define PORTION 100000            /* places tried between two polls, at first */
@@ -26,10 +27,7 @@ typedef struct settler {
   int32_t *old_order, *old_pick;
   uint64_t *old_before, *old_chosen;
   int64_t old_score;
-  /* nodes that wait for a better place */
-  int32_t *queue;
-  uint8_t *waits;
-  size_t first, waiting;
+  weft_bn_queue queue;
   /* changes of other nodes' sets while a node moves: which, to what */
   int32_t *changed, *changed_pick, *picks;
   size_t kicks_left;
@@ -49,28 +47,6 @@ typedef struct settle_run {
 } settle_run;
 
 static size_t draw_below(settler *start, size_t n) { return (size_t) weft_draw_below(start->rng, start->drawn++, n); }
-
-static void wait(settler *start, size_t p, int32_t v)
-{
-  if (start->waits[v]) return;
-  start->waits[v] = 1;
-  start->queue[(start->first + start->waiting++) % p] = v;
-}
-
-/* All nodes, in random order. */
-static void all_wait(settler *start, size_t p)
-{
-  memset(start->waits, 1, p);
-  start->first = 0;
-  start->waiting = p;
-  for (size_t k = 0; k < p; k++) start->queue[k] = (int32_t) k;
-  for (size_t k = p; k > 1; k--) {
-    const size_t at = draw_below(start, k);
-    const int32_t other = start->queue[k - 1];
-    start->queue[k - 1] = start->queue[at];
-    start->queue[at] = other;
-  }
-}
 
 /* ---- one node's places ---- */
 
@@ -165,7 +141,7 @@ WIDE void take_set(const weft_bn_lists *lists, settler *start, int32_t y, int32_
   start->score += score[pick] - score[start->pick[y]];
   start->pick[y] = pick;
   for (size_t w = 0; w < words; w++) start->chosen[(size_t) y * words + w] = set[w];
-  wait(start, lists->p, y);
+  weft_bn_queue_add(&start->queue, (size_t) y);
 }
 
 /* x goes to a place that is possible. */
@@ -252,7 +228,7 @@ WIDE void kick(const weft_bn_lists *lists, settler *start, size_t words, int fas
     const places found = places_of(lists, start, near[k], 1, words, fast);
     const int32_t to = found.low + (int32_t) draw_below(start, (size_t) (found.high - found.low) + 1);
     if (to != start->place[near[k]]) move_to(lists, start, near[k], to, words, fast);
-    wait(start, p, near[k]);
+    weft_bn_queue_add(&start->queue, (size_t) near[k]);
   }
 }
 
@@ -263,11 +239,8 @@ WIDE void advance(const weft_bn_lists *lists, settler *start, double places_left
 {
   const size_t p = lists->p;
   for (; !start->done && places_left > 0; places_left -= (double) p) {
-    if (start->waiting) {
-      const int32_t x = start->queue[start->first];
-      start->first = (start->first + 1) % p;
-      start->waiting--;
-      start->waits[x] = 0;
+    if (start->queue.waiting) {
+      const int32_t x = (int32_t) weft_bn_queue_next(&start->queue);
       const places found = places_of(lists, start, x, 0, words, fast);
       if (found.change > 0) move_to(lists, start, x, found.best, words, fast);
       continue;
@@ -284,7 +257,7 @@ WIDE void advance(const weft_bn_lists *lists, settler *start, double places_left
     } else {
       start->recording = 1;
       record(lists, start, start->order[0], start->pick[start->order[0]], 0, 0);
-      all_wait(start, p);
+      weft_bn_queue_all(&start->queue, start->rng, &start->drawn);
     }
   }
 }
@@ -313,6 +286,7 @@ static weft_status make_settler(weft_arena *mem, settle_run *run, size_t number,
   *start = (settler){ .order = run->job->order + number * p,
                       .kicks_left = run->job->kicks,
                       .drawn = run->job->first << 32,
+                      .queue = { .p = p },
                       .rng = { run->job->key, DRAWS + (uint32_t) number } };
   WEFT_TAKE(start->place, mem, p);
   WEFT_TAKE(start->pick, mem, p);
@@ -322,8 +296,8 @@ static weft_status make_settler(weft_arena *mem, settle_run *run, size_t number,
   WEFT_TAKE(start->old_pick, mem, p);
   WEFT_TAKE(start->old_before, mem, p * words);
   WEFT_TAKE(start->old_chosen, mem, p * words);
-  WEFT_TAKE(start->queue, mem, p);
-  WEFT_TAKE(start->waits, mem, p);
+  WEFT_TAKE(start->queue.node, mem, p);
+  WEFT_TAKE(start->queue.waits, mem, p);
   WEFT_TAKE(start->changed, mem, p);
   WEFT_TAKE(start->changed_pick, mem, p);
   WEFT_TAKE(start->picks, mem, p);
@@ -339,7 +313,7 @@ static weft_status make_settler(weft_arena *mem, settle_run *run, size_t number,
     memcpy(start->chosen + node * words, table->mask + (size_t) (table->start[node] + start->pick[node]) * words,
            words * sizeof *start->chosen);
   keep(lists, start, 0);
-  all_wait(start, p);
+  weft_bn_queue_all(&start->queue, start->rng, &start->drawn);
 done:
   return st;
 }

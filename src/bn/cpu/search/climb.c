@@ -15,15 +15,17 @@ weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, 
 {
   weft_status st = WEFT_OK;
   const size_t p = search->problem->p;
-  *out = (weft_bn_climber){
-    .problem = search->problem, .near = near, .trees = trees, .rng = { search->key, (uint32_t) number }
-  };
+  *out = (weft_bn_climber){ .problem = search->problem,
+                            .near = near,
+                            .trees = trees,
+                            .rng = { search->key, (uint32_t) number },
+                            .queue = { .p = p } };
   WEFT_TAKE(out->order, mem, p);
   WEFT_TAKE(out->place, mem, p);
-  WEFT_TAKE(out->queue, mem, p);
+  WEFT_TAKE(out->queue.node, mem, p);
+  WEFT_TAKE(out->queue.waits, mem, p);
   WEFT_TAKE(out->value, mem, p);
   WEFT_TAKE(out->asked_for, mem, p);
-  WEFT_TAKE(out->waits, mem, p);
   WEFT_TAKE(out->best_order, mem, p);
   WEFT_TAKE(out->best_value, mem, p);
   WEFT_TAKE(out->best_asked_for, mem, p);
@@ -60,26 +62,21 @@ void weft_bn_climber_shuffle(weft_bn_climber *climber)
 {
   const size_t p = climber->problem->p;
   int32_t *left = climber->relevant;
-  for (size_t i = 0; i < p; i++) left[i] = (int32_t) i;
-  for (size_t k = p; k > 1; k--) {
-    const size_t at = draw_below(climber, k);
-    const int32_t other = left[k - 1];
-    left[k - 1] = left[at];
-    left[at] = other;
-  }
+  uint8_t *placed_yet = climber->queue.waits; /* nobody waits before the first climb */
+  weft_bn_random_order(left, p, climber->rng, &climber->draws);
   if (!climber->problem->required) {
     memcpy(climber->order, left, p * sizeof *left);
     set_places(climber);
     return;
   }
-  memset(climber->waits, 0, p);
+  memset(placed_yet, 0, p);
   for (size_t placed = 0; placed < p;) {
     for (size_t k = 0; k < p; k++) {
       const size_t i = (size_t) left[k];
-      int free = !climber->waits[i];
-      for (size_t node = 0; node < p && free; node++) free = !needs(climber->problem, i, node) || climber->waits[node];
+      int free = !placed_yet[i];
+      for (size_t node = 0; node < p && free; node++) free = !needs(climber->problem, i, node) || placed_yet[node];
       if (!free) continue;
-      climber->waits[i] = 1;
+      placed_yet[i] = 1;
       climber->order[placed++] = left[k];
     }
   }
@@ -116,33 +113,13 @@ static void allowed_places(const weft_bn_climber *climber, size_t node, int32_t 
 
 /* ---- the queue ---- */
 
-static void wait(weft_bn_climber *climber, size_t node)
-{
-  const size_t p = climber->problem->p;
-  if (climber->waits[node]) return;
-  climber->waits[node] = 1;
-  climber->queue[(climber->first + climber->waiting++) % p] = (int32_t) node;
-}
-
-static void all_wait(weft_bn_climber *climber)
-{
-  const size_t p = climber->problem->p;
-  memset(climber->waits, 0, p);
-  climber->first = climber->waiting = 0;
-  for (size_t i = 0; i < p; i++) wait(climber, i);
-  for (size_t k = p; k > 1; k--) {
-    const size_t at = draw_below(climber, k);
-    const int32_t other = climber->queue[k - 1];
-    climber->queue[k - 1] = climber->queue[at];
-    climber->queue[at] = other;
-  }
-}
+static void all_wait(weft_bn_climber *climber) { weft_bn_queue_all(&climber->queue, climber->rng, &climber->draws); }
 
 static void neighbours_wait(weft_bn_climber *climber, size_t i)
 {
-  wait(climber, i);
+  weft_bn_queue_add(&climber->queue, i);
   for (size_t k = climber->near->start[i]; k < climber->near->start[i + 1]; k++)
-    wait(climber, (size_t) climber->near->node[k]);
+    weft_bn_queue_add(&climber->queue, (size_t) climber->near->node[k]);
 }
 
 /* ---- values ---- */
@@ -169,7 +146,7 @@ static void renew(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t i)
   climber->total += now - climber->value[i];
   climber->value[i] = now;
   if (climber->local)
-    wait(climber, i);
+    weft_bn_queue_add(&climber->queue, i);
   else
     neighbours_wait(climber, i);
 }
@@ -322,7 +299,7 @@ static void kick(weft_bn_climber *climber, weft_bn_scorer *scorer)
     if (low > high) continue;
     put(climber, node[k], low + (int32_t) draw_below(climber, (size_t) (high - low) + 1));
     after_move(climber, scorer, node[k], was, climber->place[node[k]]);
-    wait(climber, node[k]);
+    weft_bn_queue_add(&climber->queue, node[k]);
   }
 }
 
@@ -374,14 +351,11 @@ void weft_bn_climber_advance(weft_bn_climber *climber, weft_bn_scorer *scorer, d
       put_in(climber, scorer);
       continue;
     }
-    if (!climber->waiting) {
+    if (!climber->queue.waiting) {
       settle(climber, scorer);
       continue;
     }
-    const size_t node = (size_t) climber->queue[climber->first];
-    climber->first = (climber->first + 1) % climber->problem->p;
-    climber->waiting--;
-    climber->waits[node] = 0;
+    const size_t node = weft_bn_queue_next(&climber->queue);
     const int32_t was = climber->place[node], to = best_place(climber, scorer, node);
     if (to == was) continue;
     climber->moves++;
@@ -405,12 +379,6 @@ void weft_bn_climber_begin(weft_bn_climber *climber, size_t kicks, const uint8_t
 
 /* ---- lanes ---- */
 
-static void nobody_waits(weft_bn_climber *climber)
-{
-  memset(climber->waits, 0, climber->problem->p);
-  climber->first = climber->waiting = 0;
-}
-
 /* Copies `from`'s best order into a lane of its own memory and sets its stream of draws to that of kick number
  * `first`. */
 void weft_bn_climber_follow(weft_bn_climber *lane, const weft_bn_climber *from, size_t first, size_t kicks)
@@ -422,7 +390,7 @@ void weft_bn_climber_follow(weft_bn_climber *lane, const weft_bn_climber *from, 
   lane->best_total = lane->began_total = from->best_total;
   lane->best_moved = 0;
   back_to_best(lane);
-  nobody_waits(lane);
+  weft_bn_queue_clear(&lane->queue);
   lane->present = p;
   lane->draws = (uint64_t) (first + 1) << 32; /* no climber draws as often as this by itself */
   lane->kicks_left = kicks;
@@ -456,5 +424,5 @@ void weft_bn_climber_take_over(weft_bn_climber *climber, const weft_bn_climber *
     keep_best(climber);
   else if (any)
     back_to_best(climber);
-  nobody_waits(climber);
+  weft_bn_queue_clear(&climber->queue);
 }

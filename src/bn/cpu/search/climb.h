@@ -7,6 +7,7 @@
 
 #include "core/numbers/draws.h"
 #include "bn/cpu/search/grow_shrink_trees.h"
+#include "bn/cpu/search/queue.h"
 #include "bn/cpu/search/search.h"
 
 typedef struct weft_bn_climber {
@@ -15,12 +16,11 @@ typedef struct weft_bn_climber {
   weft_bn_trees *trees; /* shared by all */
   weft_rng rng;
   uint64_t draws;
-  int32_t *order, *place, *queue;
-  size_t present;        /* how many nodes, from the order's first on, have been inserted */
-  int64_t *value;        /* p: of each node's parents */
-  uint64_t *asked_for;   /* p: whose place before or after it matters to that (weft_bn_bit) */
-  uint8_t *waits;        /* p: in the queue */
-  size_t first, waiting; /* queue: a ring of p */
+  int32_t *order, *place;
+  size_t present;      /* how many nodes, from the order's first on, have been inserted */
+  int64_t *value;      /* p: of each node's parents */
+  uint64_t *asked_for; /* p: whose place before or after it matters to that (weft_bn_bit) */
+  weft_bn_queue queue;
   int64_t total;
   /* the best order so far */
   int32_t *best_order;
