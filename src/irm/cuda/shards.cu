@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include "irm/cuda/shards.cuh"
-#include "core/call/parallel.h"
 
 #define SHARD_LINKS ((int64_t) 1 << 26)
 #define SHARD_NODES ((int64_t) 1 << 24)

@@ -3,7 +3,6 @@
  * number alone. */
 /* Build: shared. */
 #include <math.h>
-#include "core/call/parallel.h"
 #include "bn/cpu/chains/chain.h"
 #include "bn/cpu/chains/order_by_best_graph.h"
 #include "bn/cpu/chains/order_by_sum.h"

@@ -3,7 +3,7 @@
  * them. */
 #include <string.h>
 #include "core/together/spread.h"
-#include "bn/both/moves.h"
+#include "bn/bn.h"
 
 typedef struct {
   weft_bn_chain_op *chain;

@@ -6,7 +6,6 @@
  * Π_{v in N} a_v(C) is a difference of probabilities, which are whole numbers of units as terms are in graphs.h. */
 #include <math.h>
 #include "core/numbers/draws.h"
-#include "core/call/parallel.h"
 #include "bn/both/graphs.h"
 #include "bn/both/graphs_ends.h"
 #include "bn/both/joint.h"

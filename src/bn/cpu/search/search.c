@@ -5,7 +5,6 @@
  * less well. All climbing is done in portions, between which R is asked whether to go on. */
 #include <math.h>
 #include <string.h>
-#include "core/call/parallel.h"
 #include "bn/cpu/search/candidates.h"
 #include "bn/cpu/search/climb.h"
 

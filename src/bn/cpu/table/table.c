@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 #include "core/numbers/math.h"
-#include "core/call/parallel.h"
 #include "core/numbers/topk.h"
 #include "bn/both/joint.h"
 #include "bn/cpu/table/outside.h"

@@ -355,7 +355,6 @@ struct prune_job {
   unsigned long long *kept;
   int64_t slack;
   uint32_t p, most;
-  int penalised;
 };
 
 __device__ static uint64_t choose_of(const prune_job &job, uint32_t v, uint32_t k)

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
-#include "core/numbers/math.h"
 #include "bn/cuda/bn.cuh"
 #include "bn/both/joint.h"
 #include "bn/both/set_terms.h"

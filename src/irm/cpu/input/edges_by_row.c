@@ -4,7 +4,6 @@
  * Sorting is by counting, least significant key first: a stable pass by column, then one by row, each O(links + nodes).
  * Transposing lists (columns of rows into rows of columns) is one such pass and leaves the neighbours ascending. */
 #include <string.h>
-#include "core/numbers/math.h"
 #include "core/call/parallel.h"
 #include "irm/cpu/input/edges_by_row.h"
 #include "irm/both/score.h"
