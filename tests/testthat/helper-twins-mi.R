@@ -89,6 +89,16 @@ twins_mi <- function() {
           tidy(mi_pairs(x, class, top = 90, by = sample(c("mi", "interaction"), 1), backend = backend)))
       })
     }),
+    "mi_pairs, up to three levels: rare levels, unequal classes, copies of the class" = list(tolerance = 0,
+      work = function(backend) {
+      n <- sample(c(40, 255:257, 600), 1)
+      class <- sample(rep(1:2, ceiling(n * c(0.95, 0.05)))[seq_len(n)])
+      x <- vapply(rep(c(0.001, 0.01, 0.1, 0.5), each = 20), function(f) stats::rbinom(n, 2, f), integer(n))
+      x <- cbind(x, class, 3L - class, 0L, ifelse(x[, 80] == 1, class, 0L))
+      colnames(x) <- seq_len(ncol(x))
+      lapply(list(class, factor(class, c(1, 9, 2))), function(class) lapply(c("mi", "interaction"), function(by)
+        tidy(mi_pairs(x, class, by = by, top = sample(c(9, 500), 1), backend = backend))))
+    }),
     "mi_pairs, a PLINK file" = list(tolerance = 0, work = function(backend) {
       n <- sample(c(1:5, sample(3000, 2)), 1)
       file <- plink_file(write_genotypes(withr::local_tempfile(), some_genotypes(n, sample(5:150, 1))))

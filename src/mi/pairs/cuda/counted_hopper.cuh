@@ -6,7 +6,7 @@
 #include "mi/search/cuda/arrange.cuh"
 #include "mi/pairs/cuda/fused_hopper.cuh"
 extern "C" {
-#include "mi/pairs/both/counted.h"
+#include "mi/pairs/cuda/counted.cuh"
 #include "mi/search/both/pair_tiles.h"
 }
 

@@ -9,8 +9,8 @@
 
 #include "mi/search/cuda/exact_score.cuh"
 extern "C" {
-#include "mi/pairs/both/counted.h"
-#include "mi/search/both/hopper_layout.h"
+#include "mi/pairs/cuda/counted.cuh"
+#include "mi/search/cuda/hopper_layout.cuh"
 }
 
 #define STRIP 8 /* rows of a tile that a block scores */

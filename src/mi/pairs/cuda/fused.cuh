@@ -14,7 +14,7 @@
 #pragma once
 
 extern "C" {
-#include "mi/pairs/both/counted.h"
+#include "mi/pairs/cuda/counted.cuh"
 }
 
 #define WEFT_FUSED_ROWS (1u << 22) /* at most: counts are floats, made in the fraction of 2^23 */

@@ -4,7 +4,7 @@
 
 #include "mi/search/cuda/search.cuh"
 extern "C" {
-#include "mi/search/both/hopper_layout.h"
+#include "mi/search/cuda/hopper_layout.cuh"
 }
 
 /* Members of the two groups that passed: more may have than were listed. */

@@ -1,6 +1,6 @@
 /* Attributes of at most three levels on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a): two planes each,
  * so four products per pair and class. The memory layout and the bounds that make most exact scores unnecessary are in
- * pairs/both/ternary.h; how tiles are loaded and counted, in tiles_hopper.cuh. A tile is 64 attributes by 128.
+ * pairs/cuda/ternary.cuh; how tiles are loaded and counted, in tiles_hopper.cuh. A tile is 64 attributes by 128.
  *
  * Two classes of at most 65,535 rows together: the accumulators of class 0 are put into both halves of their words
  * before class 1 is added. A thread passes the words of its pairs through shared memory of its own, so that the screen
@@ -24,7 +24,7 @@ struct ternary_args {
   uint32_t classes, count_a, count_b;
   tile_grid grid;
   uint64_t first, count;              /* tiles of this launch */
-  const float4 *of_a, *of_b;          /* sides of the screen (pairs/both/ternary.h), of packed counts */
+  const float4 *of_a, *of_b;          /* sides of the screen (pairs/cuda/ternary.cuh), of packed counts */
   const float *own_a, *own_b;         /* own information in the units of the bar */
   const uint2 *margins_a, *margins_b; /* of both planes, [class * room + attribute]; not of packed counts */
   size_t room_a, room_b;

@@ -1,6 +1,6 @@
-/* Packed counts of pairs of attributes of at most three levels (pairs/both/ternary.h) on Hopper: how a tile is counted
- * while the one before is screened. The tensor cores need nothing from a thread for hundreds of cycles after it has
- * started a step, and the screen needs nothing from them: its words lie in the thread's own part of shared memory.
+/* Packed counts of pairs of attributes of at most three levels (pairs/cuda/ternary.cuh) on Hopper: how a tile is
+ * counted while the one before is screened. The tensor cores need nothing from a thread for hundreds of cycles after it
+ * has started a step, and the screen needs nothing from them: its words lie in the thread's own part of shared memory.
  * Includers define SCREENED, how many pairs are screened at a time: many where the screen takes longer than the
  * products. */
 #pragma once

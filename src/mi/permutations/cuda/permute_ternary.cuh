@@ -3,8 +3,8 @@
 
 #include "mi/search/cuda/search.cuh"
 extern "C" {
-#include "mi/search/both/hopper_layout.h"
-#include "mi/search/both/screen_words.h"
+#include "mi/search/cuda/hopper_layout.cuh"
+#include "mi/search/cuda/screen_words.cuh"
 }
 
 /* A search for the greatest score of every set. */

@@ -3,8 +3,8 @@
  *
  * Counts of all rows are the same whatever the labels, so that a tile's are made once; of each label set only the rows
  * of the rarer class are counted. A tile is counted for one set after the other, and while a set is counted, the one
- * before is screened (screen_words.h). Four warpgroups have a half of each side, so that each scheduler has four warps
- * whose results it need not wait for.
+ * before is screened (screen_words.cuh). Four warpgroups have a half of each side, so that each scheduler has four
+ * warps whose results it need not wait for.
  *
  * A set's sides are new in every tile, so that no cache of the multiprocessor has them: the producer brings them into
  * shared memory behind the set's rows, and threads read the set's bar before they count it. They raise the greatest

@@ -1,13 +1,13 @@
 /* Planes of attributes of at most three levels with their rows of data in any order, arranged for Hopper's tensor cores
- * (pairs/both/ternary.h): the bits of all planes of each row of data are put together once; for whatever order is
+ * (pairs/cuda/ternary.cuh): the bits of all planes of each row of data are put together once; for whatever order is
  * wanted, words of 32 rows of data are then loaded together and transposed. */
 #pragma once
 
 #include "core/device/device.cuh"
 extern "C" {
-#include "mi/pairs/both/ternary.h"
+#include "mi/pairs/cuda/ternary.cuh"
 #include "mi/search/search.h"
-#include "mi/search/both/hopper_layout.h"
+#include "mi/search/cuda/hopper_layout.cuh"
 }
 
 #define ARRANGE_THREADS 256

@@ -8,7 +8,7 @@
 
 #include "core/device/device.cuh"
 extern "C" {
-#include "mi/pairs/both/ternary.h"
+#include "mi/pairs/cuda/ternary.cuh"
 #include "mi/search/search.h"
 }
 
@@ -88,7 +88,7 @@ struct mi_sides {
   int same;
 };
 
-/* A side of the screen (pairs/both/ternary.h) as it lies in memory. */
+/* A side of the screen (pairs/cuda/ternary.cuh) as it lies in memory. */
 __device__ static inline float4 words_of_side(weft_planes_side side)
 {
   return make_float4(side.class0[0], side.class0[1], side.rows[0], side.rows[1]);

@@ -5,12 +5,12 @@
  *
  *   stage   | a: 128 × 32 bytes | b: 256 × 32 bytes |
  *
- * Rows lie in global memory in the order of shared memory (hopper_layout.h), so a stage is straight copies. */
+ * Rows lie in global memory in the order of shared memory (hopper_layout.cuh), so a stage is straight copies. */
 #pragma once
 
 #include "mi/search/cuda/search.cuh"
 #include "core/device/hopper.cuh"
-#include "mi/search/both/hopper_layout.h"
+#include "mi/search/cuda/hopper_layout.cuh"
 
 #define CONSUMERS 256
 #define THREADS (CONSUMERS + 32)

@@ -1,5 +1,6 @@
-/* The search for triples with rows sorted by the fixed attribute's level (triples/both/ternary.h): planes are sorted
- * for some fixed attributes at a time, screened (ternary_hopper.cu), and what passed is scored (ternary_score.cu).
+/* The search for triples with rows sorted by the fixed attribute's level (triples/cuda/ternary_screen.cuh): planes are
+ * sorted for some fixed attributes at a time, screened (ternary_hopper.cu), and what passed is scored
+ * (ternary_score.cu).
  *
  * Attributes are taken in order of their information alone, so that the fixed one is the strongest of a triple: the
  * bound is exact in that one's information. */

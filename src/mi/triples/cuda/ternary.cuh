@@ -4,7 +4,7 @@
 
 #include "mi/search/cuda/arrange.cuh"
 extern "C" {
-#include "mi/triples/both/ternary.h"
+#include "mi/triples/cuda/ternary_screen.cuh"
 }
 
 #define MAX_FIXED 32    /* attributes held fixed in one launch */
@@ -33,7 +33,7 @@ struct mi_sorted {
   float bar_mi, bar_gain; /* in n bits */
   const float *pairs;     /* what pairs say, in n bits, count × ld; NULL: no bar for the interaction */
   size_t ld;
-  int many;       /* more than WEFT_TRIPLES_FEW rows */
+  int many;       /* more than WEFT_WORDS_FEW rows */
   uint32_t magic; /* WEFT_WORDS_MAGIC */
   mi_candidates passed;
 };

@@ -1,9 +1,9 @@
 /* Triples of attributes of at most three levels and two classes on Hopper's 1-bit tensor cores (wgmma, compute
- * capability 9.0a), with rows sorted by the level of the attribute that is held fixed: triples/both/ternary.h. A tile
- * is 64 attributes by 128, as in pairs/cuda/ternary_hopper.cu; the levels of the fixed attribute are counted one after
- * the other, and each is screened before the next, from registers. What a level adds to the bound of a pair is kept in
- * shared memory, to which the producer also brings the margins of a tile's attributes: as they are new in every tile,
- * threads would otherwise have to wait for them.
+ * capability 9.0a), with rows sorted by the level of the attribute that is held fixed: triples/cuda/ternary_screen.cuh.
+ * A tile is 64 attributes by 128, as in pairs/cuda/ternary_hopper.cu; the levels of the fixed attribute are counted one
+ * after the other, and each is screened before the next, from registers. What a level adds to the bound of a pair is
+ * kept in shared memory, to which the producer also brings the margins of a tile's attributes: as they are new in every
+ * tile, threads would otherwise have to wait for them.
  *
  * Four warpgroups share a tile, each with a quarter of its counts in registers: the tensor cores count for one of them
  * while the others screen, which takes longer.

@@ -1,6 +1,6 @@
-/* Triples with rows sorted by the fixed attribute's level (triples/both/ternary.h): what pairs say, which bounds the
- * interaction of their triples and gives a bar to begin with, and the exact scores of what passed the screen, from the
- * pack's planes. */
+/* Triples with rows sorted by the fixed attribute's level (triples/cuda/ternary_screen.cuh): what pairs say, which
+ * bounds the interaction of their triples and gives a bar to begin with, and the exact scores of what passed the
+ * screen, from the pack's planes. */
 #include "mi/pairs/cuda/counted_score.cuh"
 #include "mi/triples/cuda/ternary.cuh"
 #include "mi/triples/cuda/ternary_score.cuh"

@@ -1,10 +1,10 @@
-/* The screen of two classes by words (pairs/both/ternary.h) as whole numbers, for kernels whose threads have few
+/* The screen of two classes by words (pairs/cuda/ternary.cuh) as whole numbers, for kernels whose threads have few
  * registers: triples (triples/cuda/ternary_hopper.cu) and label sets (permute_ternary_hopper.cu). It takes 66
  * instructions for a pair, about ten fewer than weft_planes_squares(). Pairs, which screen with two warps for each
  * scheduler, do not gain from it. */
 #pragma once
 
-#include "mi/pairs/both/ternary.h"
+#include "mi/pairs/cuda/ternary.cuh"
 
 /* Rows of both classes in a word, and a little more, which keeps empty cells finite and is exact beside 16 bits. When
  * there are at most WEFT_WORDS_FEW rows, not `many`, a kernel puts them into the fraction of 2^15: `magic` is
@@ -13,13 +13,9 @@
 #define WEFT_WORDS_FEW 32767u
 #define WEFT_WORDS_MAGIC 0x47000001u /* 2^15 and that */
 
-static WEFT_HD inline float weft_words_rows(uint32_t word, int many, uint32_t magic)
+static __device__ inline float weft_words_rows(uint32_t word, int many, uint32_t magic)
 {
-#ifdef __CUDA_ARCH__
   if (!many) return __uint_as_float(__byte_perm(word, magic, 0x7104)) - 32768.0f;
-#endif
-  (void) magic;
-  (void) many;
   return (float) (word & 0xffffu) + WEFT_WORDS_EMPTY;
 }
 
@@ -34,8 +30,8 @@ typedef struct weft_words_side {
 
 /* The bound of a pair by squares, a sum over its nine cells, from words that hold two classes' counts. both: products
  * of planes; all: rows of both classes; many, magic: how counts become floats without a conversion. */
-static WEFT_HD inline float weft_words_squares(const uint32_t both[4], weft_words_side a, weft_words_side b,
-                                               uint32_t all, int many, uint32_t magic)
+static __device__ inline float weft_words_squares(const uint32_t both[4], weft_words_side a, weft_words_side b,
+                                                  uint32_t all, int many, uint32_t magic)
 {
   uint32_t cell[WEFT_PLANES_CELLS];
   float k[WEFT_PLANES_CELLS], m[WEFT_PLANES_CELLS];

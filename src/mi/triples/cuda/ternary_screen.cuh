@@ -1,10 +1,10 @@
 /* Triples of attributes of at most three levels and two classes, counted on 1-bit tensor cores with rows sorted by the
- * level of one attribute, which is held fixed: where everything lies, and the screen. Written once for the kernel
- * (triples/cuda/ternary_hopper.cu) and for the test that repeats its arithmetic on the host.
+ * level of one attribute, which is held fixed (ternary_hopper.cu): where everything lies, and the
+ * screen.
  *
  * Rows are sorted by the fixed attribute's level and, within it, by class: six runs, each padded to whole k-steps. The
- * other attributes lie as in pairs/both/ternary.h, and the counts of a level are words of rows in class 0 above rows of
- * both.
+ * other attributes lie as in pairs/cuda/ternary.cuh, and the counts of a level are words of rows in class 0 above rows
+ * of both.
  *
  * The screen. n times the information of a triple is n times what the fixed attribute says, and in each of its levels
  * Σ m KL(k/m || p), over the nine cells of the two others, with k of a cell's m rows in class 0 and p that class's
@@ -13,7 +13,7 @@
  * 0. */
 #pragma once
 
-#include "mi/search/both/screen_words.h"
+#include "mi/search/cuda/screen_words.cuh"
 
 #define WEFT_TRIPLES_THREADS 512       /* that count a tile */
 #define WEFT_TRIPLES_PAIRS 16          /* of a thread in a tile */

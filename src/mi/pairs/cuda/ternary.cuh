@@ -1,5 +1,5 @@
 /* Pairs of attributes of at most three levels, counted on 1-bit tensor cores: where everything lies, and the screens.
- * Written once for the kernel (pairs/cuda/ternary_hopper.cu) and for the test that repeats its arithmetic on the host.
+ * The kernel is pairs/cuda/ternary_hopper.cu.
  *
  * An attribute has two planes here, the second empty when it has fewer levels; its last level follows from margins. In
  * a block of 128 rows of planes, attributes go in eights, first their plane 0, then their plane 1:
@@ -26,18 +26,13 @@
 #define WEFT_PLANES_CELLS 9
 #define WEFT_PLANES_CLASSES 8     /* most */
 #define WEFT_PLANES_PACKED 65535u /* most rows of two classes whose counts share a word */
-#define WEFT_PLANES_THREADS 256   /* that count a tile */
 #define WEFT_PLANES_PAIRS 32      /* of a thread in a tile */
 #define WEFT_PLANES_A 64          /* attributes per tile: 128 rows of planes against 256 */
 #define WEFT_PLANES_B 128
 
 /* ---- where things lie ---- */
 
-/* Row of an attribute's plane among the arranged ones, and the way back. */
-static WEFT_HD inline size_t weft_planes_row(size_t attribute, uint32_t plane)
-{
-  return attribute / 8 * 16 + plane * 8 + attribute % 8;
-}
+/* What a row of the arranged ones is: a plane of an attribute. */
 static WEFT_HD inline size_t weft_planes_attribute(size_t row) { return row / 16 * 8 + row % 8; }
 static WEFT_HD inline uint32_t weft_planes_plane(size_t row) { return (uint32_t) (row / 8 % 2); }
 
@@ -83,27 +78,18 @@ static WEFT_HD inline uint32_t weft_planes_pack(uint32_t class0, uint32_t class1
  * below p n0 + bar n / s is behind the bar. */
 
 /* 1 / x for arguments that are neither tiny nor huge: subnormal numbers get no special treatment. */
-static WEFT_HD inline float weft_planes_inverse(float x)
+static __device__ inline float weft_planes_inverse(float x)
 {
-#ifdef __CUDA_ARCH__
   float inverse;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
   return inverse;
-#else
-  return 1.0f / x;
-#endif
 }
 
 /* The halves of a word as floats. */
-static WEFT_HD inline void weft_planes_unpack(uint32_t word, float *class0, float *rows)
+static __device__ inline void weft_planes_unpack(uint32_t word, float *class0, float *rows)
 {
-#ifdef __CUDA_ARCH__
   *rows = __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7610)) - 8388608.0f; /* put into the fraction of 2^23 */
   *class0 = __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7632)) - 8388608.0f;
-#else
-  *rows = (float) (word & 0xffffu);
-  *class0 = (float) (word >> 16);
-#endif
 }
 
 /* An attribute's planes, or all rows, in the screen: rows of class 0 and of both classes. What is added to the latter
@@ -113,7 +99,7 @@ typedef struct weft_planes_side {
   float class0[2], rows[2];
 } weft_planes_side;
 
-static WEFT_HD inline weft_planes_side weft_planes_side_of(const uint32_t plane[2])
+static __device__ inline weft_planes_side weft_planes_side_of(const uint32_t plane[2])
 {
   weft_planes_side out;
   for (int q = 0; q < 2; q++) {
@@ -124,15 +110,15 @@ static WEFT_HD inline weft_planes_side weft_planes_side_of(const uint32_t plane[
 }
 
 /* k²/m + l²/n */
-static WEFT_HD inline float weft_planes_two_squares(float k, float m, float l, float n)
+static __device__ inline float weft_planes_two_squares(float k, float m, float l, float n)
 {
   return (k * k * n + l * l * m) * weft_planes_inverse(m * n);
 }
 
 /* Σ k²/m over the cells of packed counts, a little less for empty cells. The last level's counts follow as in
  * weft_planes_cells(), by differences of floats that are exact; `all` are the packed rows. */
-static WEFT_HD inline float weft_planes_squares(const uint32_t both[4], weft_planes_side a, weft_planes_side b,
-                                                uint32_t all)
+static __device__ inline float weft_planes_squares(const uint32_t both[4], weft_planes_side a, weft_planes_side b,
+                                                   uint32_t all)
 {
   float k[4], m[4], k_all, m_all;
   weft_planes_unpack(all, &k_all, &m_all);
@@ -189,14 +175,10 @@ static WEFT_HD inline weft_planes_weights weft_planes_weigh(const uint32_t *clas
 }
 
 /* k log2(k w) */
-static WEFT_HD inline float weft_planes_term(uint32_t k, float w)
+static __device__ inline float weft_planes_term(uint32_t k, float w)
 {
   const float x = (float) k, y = fmaxf(x * w, 1e-30f);
-#ifdef __CUDA_ARCH__
   return x * __log2f(y);
-#else
-  return x * log2f(y);
-#endif
 }
 
 static WEFT_HD inline double weft_planes_logs_error(double n, uint32_t classes)

@@ -1,5 +1,5 @@
-/* How tiles of 128 rows of bits by 256 follow each other, and how rows lie in memory for Hopper's tensor cores: for
- * tiles_hopper.cuh and for the test that repeats its steps on the host.
+/* How tiles of 128 rows of bits by 256 follow each other, and how rows lie in memory for Hopper's tensor cores
+ * (tiles_hopper.cuh).
  *
  * Rows lie in global memory in the order of shared memory (core/device/hopper.cuh): blocks of 128 rows by k-step of 256
  * bits, in a block rows in eights, a row's 32 bytes in two halves. */

@@ -1,5 +1,5 @@
 /* Pairs of attributes of any few levels from counts of all products of their planes: the table of a class, and a
- * screen. Written once for the kernel (counted_hopper.cu) and for the test that repeats its arithmetic on the host.
+ * screen (counted_hopper.cu, fused_hopper.cu).
  *
  * Classes may belong to several strata, each with the same number of them, one stratum after the other; the information
  * is then that within strata. With k of a cell's m rows of a stratum in class c, n_c rows of the class and n of the
@@ -12,16 +12,12 @@
  * it is over the rows in which both are known: the rows of a class are then its cells' sum. */
 #pragma once
 
-#include "mi/pairs/both/ternary.h"
+#include "mi/pairs/cuda/ternary.cuh"
 
 #define WEFT_PRODUCTS_LEVELS 5u   /* attributes of more levels are scored without a screen */
 #define WEFT_PRODUCTS_HALF 65535u /* most rows of a class whose counts share a word with another's */
 
-#ifdef __CUDA_ARCH__
-#  define UNROLLED _Pragma("unroll") for /* tables are in registers: no index may be left */
-#else
-#  define UNROLLED for
-#endif
+#define UNROLLED _Pragma("unroll") for /* tables are in registers: no index may be left */
 
 /* Two attributes; constants in a kernel that is made for them. */
 typedef struct weft_products_shape {
@@ -31,8 +27,8 @@ typedef struct weft_products_shape {
 
 /* Completes the la × lb cells of a class, cell (x, y) at [x * lb + y]. Those of two planes are there. Margins are those
  * of planes; an attribute without missing values has no plane of its last level. `all`: rows of the class. */
-static WEFT_HD inline void weft_products_cells(const weft_products_shape shape, const uint32_t *of_a,
-                                               const uint32_t *of_b, uint32_t all, uint32_t *cell)
+static __device__ inline void weft_products_cells(const weft_products_shape shape, const uint32_t *of_a,
+                                                  const uint32_t *of_b, uint32_t all, uint32_t *cell)
 {
   if (!shape.missing_b) {
     UNROLLED(uint32_t x = 0; x < shape.la; x++)
@@ -54,7 +50,7 @@ static WEFT_HD inline void weft_products_cells(const weft_products_shape shape, 
   }
 }
 
-static WEFT_HD inline uint32_t weft_products_rows(const weft_products_shape shape, const uint32_t *cell)
+static __device__ inline uint32_t weft_products_rows(const weft_products_shape shape, const uint32_t *cell)
 {
   uint32_t rows = 0;
   UNROLLED(uint32_t i = 0; i < shape.la * shape.lb; i++) rows += cell[i];
@@ -69,8 +65,8 @@ typedef struct weft_products_sums {
 
 /* Adds sign × Σ k log2(k w) over cells with those numbers of rows; with `each`, over the levels of each attribute too.
  */
-static WEFT_HD inline void weft_products_add(const weft_products_shape shape, const uint32_t *cell, uint32_t rows,
-                                             float sign, int each, weft_products_sums *sums)
+static __device__ inline void weft_products_add(const weft_products_shape shape, const uint32_t *cell, uint32_t rows,
+                                                float sign, int each, weft_products_sums *sums)
 {
   const float w = (float) (shape.la * shape.lb) / (float) rows;
   float joint = 0, one = 0, other = 0;
@@ -94,16 +90,16 @@ static WEFT_HD inline void weft_products_add(const weft_products_shape shape, co
 }
 
 /* One class of a stratum, and `level`, which gathers the stratum's cells. */
-static WEFT_HD inline void weft_products_class(const weft_products_shape shape, const uint32_t *cell, int each,
-                                               uint32_t *level, weft_products_sums *sums)
+static __device__ inline void weft_products_class(const weft_products_shape shape, const uint32_t *cell, int each,
+                                                  uint32_t *level, weft_products_sums *sums)
 {
   weft_products_add(shape, cell, weft_products_rows(shape, cell), 1.0f, each, sums);
   UNROLLED(uint32_t i = 0; i < shape.la * shape.lb; i++) level[i] += cell[i];
 }
 
 /* The end of a stratum: takes its cells off, and clears them. */
-static WEFT_HD inline void weft_products_stratum(const weft_products_shape shape, int each, uint32_t *level,
-                                                 weft_products_sums *sums)
+static __device__ inline void weft_products_stratum(const weft_products_shape shape, int each, uint32_t *level,
+                                                    weft_products_sums *sums)
 {
   const uint32_t rows = weft_products_rows(shape, level);
   weft_products_add(shape, level, rows, -1.0f, each, sums);
@@ -123,8 +119,8 @@ static inline double weft_products_error(uint32_t cells, uint32_t classes)
 #define WEFT_PRODUCTS_LITTLE 1e-3f /* for small sums, besides */
 
 /* 0 when a pair cannot reach the bars, in bits. `own`: n times what both say alone, where no value is missing. */
-static WEFT_HD inline int weft_products_passes(const weft_products_sums *sums, int each, float own, float bar_mi,
-                                               float bar_gain, float error)
+static __device__ inline int weft_products_passes(const weft_products_sums *sums, int each, float own, float bar_mi,
+                                                  float bar_gain, float error)
 {
   const float n = (float) sums->n, slack = error * n + WEFT_PRODUCTS_LITTLE;
   if (sums->joint < bar_mi * n - slack) return 0;
