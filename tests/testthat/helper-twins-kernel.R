@@ -37,17 +37,6 @@ twins_kernel <- function() {
       })
     })
   })
-  # enough queries, and few enough dimensions, for coordinates in registers
-  rows <- list(tolerance = 1e-4, work = function(backend) {
-    expanded <- with(weft:::kernel_sheet(), name[single == "EXPANDED"])
-    lapply(2 * 0:7 + sample(2, 1), function(d) { # two dimensions share a kernel
-      x <- matrix(stats::runif(300 * d), 300)
-      q <- matrix(stats::runif(4100 * d), 4100)
-      lapply(expanded, function(kernel) {
-        as.vector(kernel_sum(q, x, stats::runif(300), kernel, sqrt(d), precision = "single", backend = backend))
-      })
-    })
-  })
   # more queries than are summed together
   slabs <- list(tolerance = 1e-4, work = function(backend) {
     n <- if (has_test_entries()) 8001 else 270001
@@ -163,8 +152,7 @@ twins_kernel <- function() {
     out$out
   })
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
-    list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows,
-         "kernel sums, tensor" = single("tensor"),
+    list("kernel sums, single" = single("single"), "kernel sums, tensor" = single("tensor"),
          "kernel sums, single and tensor, far from zero" = single_far,
          "kernel sums, more queries than at a time" = slabs,
          "kernel sums, more queries than at a time, each left out" = slabs_of_itself),

@@ -15,7 +15,6 @@
 #include "kernel/cuda/host.cuh"
 #include "kernel/cuda/direct/single.cuh"
 #include "kernel/cuda/direct/chunks.cuh"
-#include "kernel/cuda/direct/single_rows.cuh"
 #include "kernel/cuda/direct/single_tensor.cuh"
 
 #define WIDE_SLAB (4 * QUERY_SLAB) /* where the sums of chunks take little memory */
@@ -130,7 +129,7 @@ static int64_t even_launch(int64_t most, int64_t chunks, int processors)
   return even ? even : most;
 }
 
-/* Direct sums in single precision on the device, by tensor cores, by rows or by tiles, whichever fits the task first.
+/* Direct sums in single precision on the device, by tensor cores where the task fits them, else by tiles.
  * Coordinates are pairs of floats relative to each tile's middle; bound[i] comes from the tile's radius and the sum
  * itself. */
 weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
@@ -140,8 +139,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   const int64_t nq = task->query.n, n = task->reference.n, d = task->reference.d, m = task->m;
   const int kind = task->kind;
   const bool on_tensor = tensor && m == 1 && weft_kernel_tensor_can(kind, d);
-  const bool by_rows = !on_tensor && weft_kernel_rows_can(kind, nq, d, m);
-  const int T = on_tensor ? weft_kernel_tensor_tile((int) d) : by_rows ? weft_kernel_rows_tile() : tile_shape<float>::T;
+  const int T = on_tensor ? weft_kernel_tensor_tile((int) d) : tile_shape<float>::T;
   const int64_t blocks = (nq + T - 1) / T, query_slab = n <= WIDE_ROWS ? WIDE_SLAB : QUERY_SLAB;
   const int64_t stride = nq < query_slab ? nq : query_slab, max_columns = m < COLUMNS
   ? m : COLUMNS;
@@ -235,7 +233,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
                                      1 } };
           WEFT_TRY(weft_poll(ctx, (double) at * (double) nq + (double) rows * (double) (first + block * T),
                              (double) n * (double) nq));
-          WEFT_TRY(on_tensor ? weft_kernel_launch_tensor(l) : by_rows ? weft_kernel_launch_rows(l) : launch_single(l));
+          WEFT_TRY(on_tensor ? weft_kernel_launch_tensor(l) : launch_single(l));
           WEFT_CUDA(cudaStreamSynchronize(mem.stream));
         }
         launch_add_chunks(mem.stream, partial, NULL, (int) ((rows + chunk - 1) / chunk), cols, stride, first, count, nq,
