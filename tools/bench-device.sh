@@ -3,7 +3,7 @@
 # machine, day and commit, which the page quotes. Expects weft in R_LIBS and a quiet machine.
 # Usage: tools/bench-device.sh FOLDER [mi pca kernel irm devices auto]     ten minutes for all; tables go there
 #        tools/bench-device.sh FOLDER keep                                  puts them into inst/bench
-# `devices` needs two devices or more, and a build with WEFT_TESTS=yes, whose entry points make points on them.
+# `devices` needs two devices or more.
 # SECONDS_FOR_AUTO (1200) bounds the last, whose largest cases are then left out. Without a C compiler,
 # WEFT_BENCH_OBJECTS names a folder with naive.so and irm-graph.so, which `R CMD SHLIB` makes of the files in
 # inst/bench.

@@ -50,15 +50,6 @@ machine_line <- function() {
               format(Sys.Date()), utils::packageVersion("weft")))
 }
 
-# Epanechnikov sums over n points uniform in the 10-dimensional unit cube, made on the devices: list(out, seconds) as
-# src/kernel/both/test/cube.h says, 64 of the sums checked.
-sum_cube <- function(n, h, devices) {
-  if (!exists("C_weft_kernel_cube",
-              asNamespace("weft"))) stop("this needs a build of weft with WEFT_TESTS=yes, as by `make install`")
-  .Call(weft:::C_weft_kernel_cube, list(n = n, d = 10, samples = 64, key = c(0, 7), kernel = "epanechnikov", h = h),
-        weft:::run_control("cuda", devices = devices))
-}
-
 # Data of a random network of three-level nodes with at most three parents each.
 random_categories <- function(p, n = 1000, seed = 1) {
   set.seed(seed)

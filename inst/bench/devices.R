@@ -1,7 +1,7 @@
 # Weak scaling over the devices of one host: the work per device is fixed, so that with perfect scaling the time does
 # not change. Each row also says whether several devices gave what one gives, on a smaller problem (kernel sums: to
 # rounding).
-#   Rscript devices.R [most devices [sections: asked sweep rows chains irm kernel trees cube pairs]]
+#   Rscript devices.R [most devices [sections: asked sweep rows chains irm kernel trees pairs]]
 # "asked" is what a user gets who asks for `devices = "all"`: whole calls beside the best of one device and all of them.
 # WEFT_BENCH_TABLE names a file that gets the times as a table; devices-cuda.csv is that of four H200 and their host.
 library(weft)
@@ -241,24 +241,6 @@ if (wanted("trees")) {
     function() sums_of(queries, devices)
   }, function(devices) identical(sums_of(q[1:1e5, ], devices), sums_of(q[1:1e5, ], 0)))
   rm(x, q)
-}
-
-# The same points for all; strong scaling.
-if (wanted("cube")) {
-  cat(sprintf("[%.0f s] Epanechnikov sums over 2.56e8 uniform points in 10 dimensions, h = 0.1, made on the devices\n",
-              proc.time()[["elapsed"]] - began))
-  alone <- NULL
-  for (count in counts) {
-    r <- sum_cube(2.56e8, 0.1, seq_len(count) - 1L)
-    if (is.null(alone)) alone <- list(seconds = r$seconds[6], mean = r$out[129])
-    note("Epanechnikov sums over a grid, h = 0.1: 2.56e8 uniform points in 10 dimensions, made on the devices",
-         "strong", count, r$seconds[6], alone$seconds)
-    cat(sprintf("  %d device%s  built in %.2f s, summed in %.2f s, speed-up %.2f, 64 sums off by at most %.1g%s\n",
-                count, if (count > 1) "s" else " ", sum(r$seconds[2:5]), r$seconds[6], alone$seconds / r$seconds[6],
-                max(abs(r$out[1:64] - r$out[65:128])),
-                if (abs(r$out[129] / alone$mean - 1) > 1e-12) ", OTHER MEAN" else ""))
-  }
-  cat("\n")
 }
 
 # ---- tiles of pairs, then triples ----

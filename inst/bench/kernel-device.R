@@ -5,12 +5,6 @@
 #              machine
 #   draw       the plots again from the tables in that folder
 #   call       whole calls of kernel_sum() on clustered and uniform points, and native code alone
-#   cube N [h ...] [all]   sums over N points uniform in the 10-dimensional unit cube, made on the device, or on all
-#                          there are: times
-#              of building and summing at each bandwidth, checked on 64 points by direct sums (1025507328 needs 90 GB of
-#              device memory)
-#   mesh N [h ...]   sums over N points uniform in the unit cube, made on the device, with the Gaussian kernel over a
-#              mesh, within 1e-6 of N: times of its steps, and 1,000 sums checked by direct ones
 #   meshes [SECONDS]   whole calls over points uniform in the unit square, cube or line, 10^4 to 10^8 of them: over a
 #              mesh on the CPU and on the device, directly, along a line, and what "auto" takes, beside what R/cost.R
 #              predicts; no row begins later than SECONDS (default 50)
@@ -67,48 +61,6 @@ for d in (4, 10, 32):
 "
   writeLines(python, script <- tempfile(fileext = ".py"))
   system2("python3", script)
-}
-
-if (given[1] == "cube") {
-  n <- as.numeric(given[2])
-  given_h <- as.numeric(setdiff(given[-(1:2)], c("all", "rates")))
-  devices <- if ("all" %in% given) seq_len(nrow(weft_devices())) - 1L else 0L
-  for (h in if (length(given_h)) given_h else c(0.02, 0.1, 0.15)) {
-    r <- sum_cube(n, h, devices)
-    cat(sprintf("%.0f points: made in %.3f s; cells %.3f, sorting %.3f, moving %.3f, directory %.3f: built in %.3f s\n",
-                n, r$seconds[1], r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5])))
-    for (k in seq_along(h)) {
-      o <- r$out[, k]
-      # exact, so within any relative error: 0.1 has nothing to save, a cell within reach as a whole is next to never
-      # met
-      cat(sprintf(paste("  Epanechnikov h = %.2f: %.2f s, mean sum %.6f, 64 sums off by at most %.2g;",
-                        "a point met %.1f cells, %.0f runs of 32, %.1f points\n"), h[k], r$seconds[5 + k], o[129],
-                  max(abs(o[1:64] - o[65:128])), o[130] / n, o[131] / n, o[132] / n))
-    }
-  }
-}
-
-# The scheme is the one that `method = "mesh"` would choose.
-sum_cube_mesh <- function(n, h, target = 1e-6) {
-  size <- list(m = 1, extent = rep(1 / h, 3), references = n, queries = n, on_device = TRUE)
-  choice <- .Call(weft:::C_weft_kernel_mesh_choose, size, target)
-  cube <- list(n = n, d = 3, samples = 1000, key = c(1, 2), h = h, width = choice[["width"]],
-               spacing = choice[["spacing"]])
-  c(.Call(weft:::C_weft_kernel_cube_mesh, cube, target, weft:::run_control("cuda", progress = FALSE)),
-    width = choice[["width"]])
-}
-
-if (given[1] == "mesh") {
-  n <- as.numeric(given[2])
-  given_h <- as.numeric(setdiff(given[-(1:2)], "rates"))
-  for (h in if (length(given_h)) given_h else c(0.1, 0.03, 0.01)) {
-    r <- sum_cube_mesh(n, h)
-    off <- abs(r$out[, 1] - r$out[, 2]) / n
-    cat(sprintf(paste("%.0f points, h = %g: %.3g nodes, windows of %g; sorted in %.3f s, spread %.3f, convolved %.3f,",
-                      "gathered %.3f: %.3f s; 1,000 sums off by at most %.2g of the weights, bound %.2g, %s\n"),
-                n, h, r$nodes, r$width, r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5]),
-                max(off), r$error, if (all(off <= r$error) && r$error <= 1e-6) "kept" else "BROKEN"))
-  }
 }
 
 if (given[1] == "meshes") {

@@ -80,11 +80,6 @@ static WEFT_HD inline double weft_distance_error(size_t d) { return (0.5 * (doub
 
 struct weft_mesh;
 
-#ifdef WEFT_TESTS
-struct weft_kernel_cube_job;
-struct weft_kernel_cube_mesh_job;
-#endif
-
 typedef struct weft_kernel_ops {
   /* As weft_kernel_direct(). */
   weft_status (*direct)(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
@@ -99,10 +94,6 @@ typedef struct weft_kernel_ops {
    * each column's weights. *rounding: the error of adding, at most, over the sum of weights. */
   weft_status (*mesh)(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh *mesh, const double *total,
                       double *out, double *rounding);
-#ifdef WEFT_TESTS
-  weft_status (*cube)(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
-  weft_status (*cube_mesh)(weft_ctx *ctx, const struct weft_kernel_cube_mesh_job *job);
-#endif
 } weft_kernel_ops;
 
 extern const weft_kernel_ops weft_kernel_cpu;

@@ -104,11 +104,6 @@ twins_kernel <- function() {
            sum(rbind(x, q), x, cbind(stats::runif(n), 1)))
     })
   }))
-  cube <- function(devices) list(tolerance = 1e-12, work = function(backend) {
-    key <- floor(stats::runif(2) * 2^32)
-    .Call(weft:::C_weft_kernel_cube, list(n = 700, d = 10, samples = 8, key = key, kernel = "epanechnikov",
-                                          h = c(0.3, 0.6)), weft:::run_control(backend, devices = devices))$out[1:17, ]
-  })
   # the same scheme on both, so that sums differ by rounding alone; widths of one block of nodes and of several
   mesh_scheme <- function(d, n, width, spacing, target, columns = TRUE) list(tolerance = 1e-10, work = function(on) {
     x <- points(n, d)
@@ -144,13 +139,6 @@ twins_kernel <- function() {
     task <- weft:::sums_task("gaussian", 1, list(columns = x), list(columns = x), matrix(1, 1, 200000), FALSE)
     .Call(weft:::C_weft_kernel_mesh, task, c(8, 0.5), 1e-6, weft:::run_control(backend))$sum
   })
-  cube_mesh <- list(tolerance = 1e-10, work = function(backend) {
-    cube <- list(n = 30000, d = 3, samples = 200, key = floor(stats::runif(2) * 2^32), h = 0.1, width = 8,
-                 spacing = 0.5)
-    out <- .Call(weft:::C_weft_kernel_cube_mesh, cube, 1e-6, weft:::run_control(backend))
-    stopifnot(abs(out$out[, 1] - out$out[, 2]) <= out$error * 30000)
-    out$out
-  })
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
     list("kernel sums, single" = single("single"), "kernel sums, tensor" = single("tensor"),
          "kernel sums, single and tensor, far from zero" = single_far,
@@ -160,7 +148,5 @@ twins_kernel <- function() {
     stats::setNames(grid_hard, paste0("kernel sums, grid, points ", names(hard_points))),
     list("kernel sums, grid of three parts" = grid_parts),
     stats::setNames(mesh_schemes, paste0("kernel sums, mesh, ", names(mesh_schemes))),
-    list("kernel sums, mesh, calls" = mesh_calls, "kernel sums, mesh, more points than fit" = mesh_chunks),
-    if (has_test_entries()) list("kernel sums, mesh, cube" = cube_mesh),
-    if (has_test_entries()) list("kernel sums, cube" = cube(0L), "kernel sums, cube of two parts" = cube(c(0L, 0L))))
+    list("kernel sums, mesh, calls" = mesh_calls, "kernel sums, mesh, more points than fit" = mesh_chunks))
 }

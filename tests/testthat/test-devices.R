@@ -355,16 +355,6 @@ test_that("sums over a grid are the same on one device and on several", {
     expect_identical(sums(devices, x[1:9999, ] * 1.3, x, w), sums(0, x[1:9999, ] * 1.3, x, w))
     expect_equal(sums(devices, rel_error = 0.01, kernel = "gaussian"), sums(0, rel_error = 0.01, kernel = "gaussian"),
                  tolerance = 1e-13)
-    if (!has_test_entries()) next
-    cube <- function(devices) {
-      control <- weft:::run_control("cuda", devices = as.integer(devices))
-      .Call(weft:::C_weft_kernel_cube, list(n = 30000, d = 10, samples = 64, key = c(1, 2), kernel = "epanechnikov",
-                                            h = c(0.2, 0.3)), control)$out
-    }
-    several <- cube(devices)
-    expect_equal(several[1:129, ], cube(0)[1:129, ], tolerance = 1e-12)
-    expect_equal(several[1:64, ], several[65:128, ], tolerance = 1e-12)
-    expect_identical(several[130:132, ], cube(0)[130:132, ])
   }
 })
 

@@ -64,8 +64,7 @@
 #ifdef WEFT_TESTS
 /* clang-format off */
 # define TEST_ROUTINES(R) \
-   R(C_weft_bits_test, 2) R(C_weft_kernel_cube, 2) R(C_weft_kernel_cube_mesh, 3) R(C_weft_mi_blocks_test, 4) \
-   R(C_weft_store_packed_test, 1)
+   R(C_weft_bits_test, 2) R(C_weft_mi_blocks_test, 4) R(C_weft_store_packed_test, 1)
 /* clang-format on */
 #else
 #  define TEST_ROUTINES(R)

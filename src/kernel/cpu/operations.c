@@ -3,9 +3,6 @@
 #include "kernel/cpu/direct/direct.h"
 #include "kernel/cpu/direct/single.h"
 #include "kernel/both/mesh.h"
-#ifdef WEFT_TESTS
-#  include "kernel/both/test/cube.h"
-#endif
 
 static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
                            weft_kernel_effort *effort)
@@ -15,9 +12,5 @@ static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double r
   return WEFT_OK;
 }
 
-const weft_kernel_ops weft_kernel_cpu = {
-  weft_kernel_direct, weft_kernel_direct_single, no_grid, weft_kernel_mesh_sums,
-#ifdef WEFT_TESTS
-  weft_kernel_cube,   weft_kernel_cube_mesh,
-#endif
-};
+const weft_kernel_ops weft_kernel_cpu = { weft_kernel_direct, weft_kernel_direct_single, no_grid,
+                                          weft_kernel_mesh_sums };

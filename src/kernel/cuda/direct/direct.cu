@@ -5,10 +5,6 @@
 #include "kernel/cuda/grid/task.cuh"
 #include "kernel/cuda/direct/single.cuh"
 #include "kernel/cuda/mesh/mesh.cuh"
-#ifdef WEFT_TESTS
-#  include "kernel/cuda/test/cube.cuh"
-#  include "kernel/cuda/test/cube_mesh.cuh"
-#endif
 
 /* ---- points and weights ---- */
 
@@ -386,10 +382,6 @@ done:
 
 extern "C" {
 extern const weft_kernel_ops weft_kernel_cuda;
-const weft_kernel_ops weft_kernel_cuda = {
-  direct_cuda,           weft_kernel_single_cuda,    weft_kernel_grid_cuda, weft_kernel_mesh_cuda,
-#ifdef WEFT_TESTS
-  weft_kernel_cube_cuda, weft_kernel_cube_mesh_cuda,
-#endif
-};
+const weft_kernel_ops weft_kernel_cuda = { direct_cuda, weft_kernel_single_cuda, weft_kernel_grid_cuda,
+                                           weft_kernel_mesh_cuda };
 }

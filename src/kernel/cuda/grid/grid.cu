@@ -7,7 +7,7 @@
 
 /* ---- the plan, on the host ---- */
 
-void weft_grid_reach(grid_plan *plan, double h)
+static void find_reach(grid_plan *plan, double h)
 {
   for (int j = 0; j < plan->dims; j++) {
     plan->reach[j] = (int) ceil(h * (1 + 1e-6) / (plan->k[j] * plan->unit) + 1e-6);
@@ -83,7 +83,7 @@ bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, cons
       if (plan->k[j] >> level[j] > plan->k[widest] >> level[widest]) widest = j;
     plan->fine_dim[plan->fine] = widest, plan->fine_level[plan->fine] = ++level[widest];
   }
-  weft_grid_reach(plan, h);
+  find_reach(plan, h);
   for (int j = 0; j < plan->dims; j++)
     if (plan->reach[j] > GRID_REACH || (plan->reach[j] + 1) * plan->k[j] > 128) return false;
   return true;
@@ -98,35 +98,33 @@ __device__ static inline int lattice_of(const grid_plan &plan, int j, double x)
   return t < 0 ? 0 : t > most ? most : (int) t;
 }
 
-template <typename Real>
-__global__ void find_cells(const grid_plan plan, const Real *rows, int64_t n, uint32_t *cell, uint32_t *order)
+__global__ void find_cells(const grid_plan plan, const double *rows, int64_t n, uint32_t *cell, uint32_t *order)
 {
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x) {
     uint32_t c = 0;
     for (int j = 0; j < plan.dims; j++)
-      c += (uint32_t) (lattice_of(plan, j, (double) rows[i * plan.d + plan.axis[j]]) / plan.k[j]) * plan.stride[j];
+      c += (uint32_t) (lattice_of(plan, j, rows[i * plan.d + plan.axis[j]]) / plan.k[j]) * plan.stride[j];
     for (int f = 0; f < plan.fine; f++) {
-      const int j = plan.fine_dim[f],
-                within = lattice_of(plan, j, (double) rows[i * plan.d + plan.axis[j]]) % plan.k[j];
+      const int j = plan.fine_dim[f], within = lattice_of(plan, j, rows[i * plan.d + plan.axis[j]]) % plan.k[j];
       c = 2 * c + (((uint32_t) within << plan.fine_level[f]) / plan.k[j] & 1);
     }
     cell[i] = c, order[i] = (uint32_t) i;
   }
 }
 
-template <typename Real> __global__ void move_rows(const Real *from, const uint32_t *order, int64_t n, int d, Real *to)
+__global__ void move_rows(const double *from, const uint32_t *order, int64_t n, int d, double *to)
 {
   for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * d; k += (int64_t) gridDim.x * blockDim.x)
     to[k] = from[(int64_t) order[k / d] * d + k % d];
 }
 
-template <typename Real> __global__ void find_local(const grid_plan plan, const Real *rows, int64_t n, int32_t *local)
+__global__ void find_local(const grid_plan plan, const double *rows, int64_t n, int32_t *local)
 {
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x)
     for (int w = 0; w < plan.words; w++) {
       uint32_t word = 0;
       for (int j = 4 * w; j < 4 * w + 4 && j < plan.dims; j++)
-        word |= (uint32_t) (lattice_of(plan, j, (double) rows[i * plan.d + plan.axis[j]]) % plan.k[j]) << 8 * (j & 3);
+        word |= (uint32_t) (lattice_of(plan, j, rows[i * plan.d + plan.axis[j]]) % plan.k[j]) << 8 * (j & 3);
       local[i * plan.words + w] = (int32_t) word;
     }
 }
@@ -142,25 +140,14 @@ __global__ void find_starts(const uint32_t *cell, int fine, int64_t n, uint32_t 
 
 /* Sorts the points by cell and moves them in that order, then finds each one's bytes within its cell and the first
  * point of every cell. Takes `out` from mem and drops `from`; the user is asked between the steps. */
-template <typename Real>
-weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from,
-                            Real *from_lo, grid_points<Real> *out, double *seconds)
+weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, double *from,
+                            double *from_lo, grid_points *out)
 {
   weft_status st = WEFT_OK;
   uint32_t *cell, *cell_other, *order, *order_other;
   unsigned char *scratch;
   size_t scratch_bytes = 0;
   int bits = 1;
-  double began = weft_seconds(), ended;
-#define LAP(k) \
-  do { \
-    if (seconds) { \
-      WEFT_CUDA(cudaStreamSynchronize(mem->stream)); \
-      ended = weft_seconds(); \
-      seconds[k] = ended - began; \
-      began = ended; \
-    } \
-  } while (0)
   while (bits < 32 && (plan.total - 1) >> bits) bits++;
   bits += plan.fine;
   out->n = n;
@@ -171,7 +158,6 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
   WEFT_TRY(weft_poll(ctx, 0, 1));
   find_cells<<<grid_for((double) n), 256, 0, mem->stream>>>(plan, from, n, cell, order);
   WEFT_CUDA(cudaGetLastError());
-  LAP(0);
   {
     cub::DoubleBuffer<uint32_t> keys(cell, cell_other), values(order, order_other);
     WEFT_CUDA(cub::DeviceRadixSort::SortPairs(NULL, scratch_bytes, keys, values, n, 0, bits, mem->stream));
@@ -184,7 +170,6 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
     cell = keys.Current(), order = values.Current();
   }
   out->order = order;
-  LAP(1);
   WEFT_TRY(weft_poll(ctx, 0, 1));
   WEFT_DEVICE_TAKE(out->rows, mem, n * plan.d);
   move_rows<<<grid_for((double) n * plan.d), 256, 0, mem->stream>>>(from, order, n, plan.d, out->rows);
@@ -199,7 +184,6 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
     WEFT_CUDA(cudaStreamSynchronize(mem->stream));
     weft_device_drop(mem, from_lo);
   }
-  LAP(2);
   WEFT_DEVICE_TAKE(out->local, mem, n * plan.words);
   find_local<<<grid_for((double) n), 256, 0, mem->stream>>>(plan, out->rows, n, out->local);
   WEFT_CUDA(cudaGetLastError());
@@ -208,15 +192,6 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   weft_device_drop(mem, cell);
-  LAP(3);
 done:
   return st;
 }
-
-#define INSTANCE(Real) \
-  template weft_status weft_grid_build<Real>(weft_ctx *, weft_device_arena *, const grid_plan &, int64_t, Real *, \
-                                             Real *, grid_points<Real> *, double *);
-INSTANCE(double)
-#ifdef WEFT_TESTS
-INSTANCE(float)
-#endif

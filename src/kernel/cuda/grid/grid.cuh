@@ -1,5 +1,4 @@
-/* A grid of points on the device (grid.cu) and sums over it (sum.cu), for what runs
- * them. */
+/* A grid of points on the device (grid.cu) and sums over it (sum.cu), for what runs them. */
 #pragma once
 
 #include "kernel/cuda/host.cuh"
@@ -21,23 +20,19 @@ struct grid_plan {
   int near;     /* the same between lattice points */
 };
 
-/* Points in the order of their cells. Real is float for the points of cube.h, which builds with WEFT_TESTS=yes
- * have; these are always queries and references at once. */
-template <typename Real> struct grid_points {
+/* Points in the order of their cells. */
+struct grid_points {
   int64_t n;
-  Real *rows, *lo; /* n * d, a point's coordinates together; lo may be NULL */
-  double *weights; /* m columns of n, or NULL for 1 */
-  uint32_t *order; /* the row that point i was */
-  int32_t *local;  /* n * words: bytes, each a coordinate within its cell in units */
-  uint32_t *start; /* cells + 1 */
+  double *rows, *lo; /* n * d, a point's coordinates together; lo may be NULL */
+  double *weights;   /* m columns of n, or NULL for 1 */
+  uint32_t *order;   /* the row that point i was */
+  int32_t *local;    /* n * words: bytes, each a coordinate within its cell in units */
+  uint32_t *start;   /* cells + 1 */
 };
 
 /* False where no grid makes sense: points are few, or all within reach of each other. */
 bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, const double *high, double h);
-void weft_grid_reach(grid_plan *plan, double h);
 
-/* rows, lo: moved into the cells' order (out of place: `from` is freed). seconds: keys, sort, move, directory; or
- * NULL. */
-template <typename Real>
-weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from,
-                            Real *from_lo, grid_points<Real> *out, double *seconds);
+/* rows, lo: moved into the cells' order (out of place: `from` is freed). */
+weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, double *from,
+                            double *from_lo, grid_points *out);

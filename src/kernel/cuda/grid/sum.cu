@@ -29,7 +29,6 @@
 #define HITS 160  /* pairs that wait to be computed: 96 and what two points per lane may add */
 #define SLOTS (2 * GRID_REACH + 1)
 #define CENTRE(dims) (((1u << 3 * (dims)) - 1) / 7 * GRID_REACH) /* the offset of no cells: 3 bits per dimension */
-#define BEFORE (1u << 31)                                        /* of an offset: leads to an earlier cell */
 
 /* ---- runs: the queries of a warp ---- */
 
@@ -58,16 +57,11 @@ __global__ void list_runs(const uint32_t *start, const uint32_t *first_run, uint
 
 /* ---- the walk ---- */
 
-/* Each pair of points is computed once for both, which takes half the time; sums are then added to in any order, so
- * that their last bits differ from run to run: for points of cube.h. */
-template <typename Real> constexpr bool once = false;
-template <> constexpr bool once<float> = true;
-
-template <typename Real> struct grid_args {
+struct grid_args {
   grid_plan g;
   int kind, leave_one_out;
-  double h, inv_h2;
-  grid_points<Real> query, reference;
+  double h;
+  grid_points query, reference;
   /* offsets of cells around: 3 bits per dimension, of the first dimensions and of the last */
   const uint32_t *first, *last;
   int firsts, lasts;
@@ -99,23 +93,11 @@ template <int D> struct grid_warp {
 };
 
 /* The pair's value, as exactly as the CPU has it. */
-__device__ static double pair_value(const grid_args<double> &args, int64_t q, int64_t x)
+__device__ static double pair_value(const grid_args &args, int64_t q, int64_t x)
 {
   const weft_points from = { (size_t) args.query.n, (size_t) args.g.d, args.query.rows, args.query.lo };
   const weft_points to = { (size_t) args.reference.n, (size_t) args.g.d, args.reference.rows, args.reference.lo };
   return weft_kernel_pair(args.kind, &from, q, &to, x, args.h, 0);
-}
-
-__device__ static double pair_value(const grid_args<float> &args, int64_t q, int64_t x)
-{
-  const float *from = args.query.rows + q * args.g.d, *to = args.reference.rows + x * args.g.d;
-  double s = 0;
-#pragma unroll 5
-  for (int j = 0; j < args.g.d; j++) {
-    const double gap = (double) from[j] - (double) to[j];
-    s += gap * gap;
-  }
-  return weft_kernel_of(args.kind, s * args.inv_h2, 0);
 }
 
 __device__ static inline unsigned sum_lanes(unsigned v)
@@ -146,7 +128,7 @@ __device__ static inline int take_last(uint32_t &bits)
 
 /* A warp's queries. */
 struct grid_run {
-  uint32_t cell, first, end; /* end: the first point of later cells */
+  uint32_t cell, first;
   int lane;
 };
 
@@ -158,8 +140,8 @@ template <int D> __device__ __forceinline__ grid_warp<D> &own_part(void)
 }
 
 /* `count` of the pairs that wait, from `from` on; adds to the lanes' totals in the pairs' order. */
-template <typename Real, int D>
-__device__ __noinline__ double compute(const grid_args<Real> &args, grid_run own, int from, int count, double total)
+template <int D>
+__device__ __noinline__ double compute(const grid_args &args, grid_run own, int from, int count, double total)
 {
   grid_warp<D> &shared = own_part<D>();
   int query = 0;
@@ -169,8 +151,6 @@ __device__ __noinline__ double compute(const grid_args<Real> &args, grid_run own
     query = shared.hit_query[from + own.lane];
     const int64_t x = shared.hit_point[from + own.lane], q = (int64_t) own.first + query;
     if (!(args.leave_one_out && q == x)) value = pair_value(args, q, x);
-    if (once<Real> && value != 0 && x >= own.end)
-      atomicAdd(&args.out[args.reference.order[x]], args.weights ? value * args.weights[q] : value);
     if (args.weights) value *= args.weights[x];
   }
   for (int k = 0; k < count; k++) {
@@ -194,10 +174,10 @@ __device__ __forceinline__ int keep(grid_warp<D> &shared, bool hit, int query, u
 }
 
 /* Points of a cell, a lane's two or one, against the queries of its mask. */
-template <int SETS, typename Real, int D>
-__device__ __forceinline__ void meet(const grid_args<Real> &args, const grid_run &own, uint32_t mask,
-                                     const uint32_t *offset, int (*local)[(D + 3) / 4], uint32_t start, uint32_t count,
-                                     int &hits, double &total)
+template <int SETS, int D>
+__device__ __forceinline__ void meet(const grid_args &args, const grid_run &own, uint32_t mask, const uint32_t *offset,
+                                     int (*local)[(D + 3) / 4], uint32_t start, uint32_t count, int &hits,
+                                     double &total)
 {
   const int W = (D + 3) / 4;
   grid_warp<D> &shared = own_part<D>();
@@ -231,7 +211,7 @@ __device__ __forceinline__ void meet(const grid_args<Real> &args, const grid_run
     } while (mask && hits <= HITS - 64);
     while (hits >= 32) {
       hits -= 32;
-      total = compute<Real, D>(args, own, hits, 32, total);
+      total = compute<D>(args, own, hits, 32, total);
     }
   }
 }
@@ -247,8 +227,7 @@ __device__ __forceinline__ void load(const int32_t *points, int lane, uint32_t s
 }
 
 /* Meets the cells queued. */
-template <typename Real, int D>
-__device__ __noinline__ double work_off(const grid_args<Real> &args, grid_run own, int queued, double total)
+template <int D> __device__ __noinline__ double work_off(const grid_args &args, grid_run own, int queued, double total)
 {
   const int W = (D + 3) / 4, F = D - last_dims(D);
   grid_warp<D> &shared = own_part<D>();
@@ -289,9 +268,9 @@ __device__ __noinline__ double work_off(const grid_args<Real> &args, grid_run ow
         if (e + u >= some) n = 0;
         for (; n; at += 64, n -= 64) {
           if (n > 32)
-            meet<2, Real, D>(args, own, those, by, local[u], at, n, hits, total);
+            meet<2, D>(args, own, those, by, local[u], at, n, hits, total);
           else
-            meet<1, Real, D>(args, own, those, by, local[u], at, n, hits, total);
+            meet<1, D>(args, own, those, by, local[u], at, n, hits, total);
           if (n <= 64) break;
           load<W>(points, own.lane, at + 64, n - 64, local[u]);
         }
@@ -326,8 +305,8 @@ __device__ __forceinline__ float distance(const grid_warp<D> &shared, uint32_t c
 }
 
 /* Every offset of the first dimensions with those kept of the last; queues the cells that some query reaches. */
-template <typename Real, int D>
-__device__ __forceinline__ void pair_up(const grid_args<Real> &args, const grid_run &own, int kept, int &queued,
+template <int D>
+__device__ __forceinline__ void pair_up(const grid_args &args, const grid_run &own, int kept, int &queued,
                                         double &total)
 {
   const int F = D - last_dims(D), lane = own.lane;
@@ -341,8 +320,7 @@ __device__ __forceinline__ void pair_up(const grid_args<Real> &args, const grid_
       const float s = distance<0, F>(shared, code, lane), left = within - s, most = within - min_of_lanes(s);
       if (most < 0) continue;
       for (int k = 0; k < kept; k += 32) {
-        const bool may = k + lane < kept && shared.later_min[k + lane] <= most &&
-                         !(once<Real> && code == CENTRE(F) && (shared.later_code[k + lane] & BEFORE));
+        const bool may = k + lane < kept && shared.later_min[k + lane] <= most;
         uint32_t with = __ballot_sync(~0u, may);
         while (with) {
           const int e = k + take_last(with);
@@ -351,7 +329,7 @@ __device__ __forceinline__ void pair_up(const grid_args<Real> &args, const grid_
           if (lane == 0)
             shared.early[queued] = code, shared.late[queued] = shared.later_code[e], shared.mask[queued] = mask;
           if (++queued < QUEUE) continue;
-          total = work_off<Real, D>(args, own, queued, total);
+          total = work_off<D>(args, own, queued, total);
           queued = 0;
         }
       }
@@ -361,8 +339,7 @@ __device__ __forceinline__ void pair_up(const grid_args<Real> &args, const grid_
 
 /* Keeps offsets of the last dimensions that some query reaches, as many at a time as there is room for, and pairs them
  * up. */
-template <typename Real, int D>
-__device__ __forceinline__ double visit(const grid_args<Real> &args, const grid_run &own)
+template <int D> __device__ __forceinline__ double visit(const grid_args &args, const grid_run &own)
 {
   const int L = last_dims(D), F = D - L, lane = own.lane;
   grid_warp<D> &shared = own_part<D>();
@@ -387,16 +364,15 @@ __device__ __forceinline__ double visit(const grid_args<Real> &args, const grid_
       kept++;
     }
     __syncwarp();
-    pair_up<Real, D>(args, own, kept, queued, total);
+    pair_up<D>(args, own, kept, queued, total);
     __syncwarp();
   } while (waiting || next < args.lasts);
-  return work_off<Real, D>(args, own, queued, total);
+  return work_off<D>(args, own, queued, total);
 }
 
 /* A warp for each run of queries: distances of each query from the slabs around the cell go to a table, visit() then
- * finds and meets the cells within reach, and the sums are written, or added where pairs are computed once for both. */
-template <typename Real, int D>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args<Real> args)
+ * finds and meets the cells within reach, and the sums are written. */
+template <int D> __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args args)
 {
   const int W = (D + 3) / 4;
   const int64_t own_run = args.first_run + (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
@@ -405,7 +381,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_con
   grid_warp<D> &shared = own_part<D>();
   const uint2 asked = args.run[r];
   const uint32_t end = args.query.start[asked.x + 1], size = run_size(end - args.query.start[asked.x]);
-  const grid_run own = { asked.x, asked.y, end, (int) (threadIdx.x & 31) };
+  const grid_run own = { asked.x, asked.y, (int) (threadIdx.x & 31) };
   const bool here = own.lane < size && own.first + own.lane < end;
   const int64_t i = own.first + (here ? own.lane : 0);
   uint32_t rest = own.cell;
@@ -436,60 +412,53 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_con
   shared.q[own.lane] =
       make_uint4((uint32_t) words[0], (uint32_t) words[1], (uint32_t) words[2], (uint32_t) ((norm - args.g.near) >> 1));
   __syncwarp();
-  double total = visit<Real, D>(args, own);
-  if (shared.hits) total = compute<Real, D>(args, own, 0, shared.hits, total);
+  double total = visit<D>(args, own);
+  if (shared.hits) total = compute<D>(args, own, 0, shared.hits, total);
   if (args.counts && own.lane == 0) {
     atomicAdd(&args.counts[0], shared.cells);
     atomicAdd(&args.counts[1], shared.tests);
     atomicAdd(&args.counts[2], shared.pairs);
   }
-  if (!here) return;
-  if (once<Real>)
-    atomicAdd(&args.out[args.query.order[i]], total);
-  else
-    args.out[args.query.order[i]] = total;
+  if (here) args.out[args.query.order[i]] = total;
 }
 
-template <typename Real, int D> static cudaError_t launch_walk(const grid_args<Real> &args, cudaStream_t stream)
+template <int D> static cudaError_t launch_walk(const grid_args &args, cudaStream_t stream)
 {
   const size_t bytes = sizeof(grid_warp<D>) * WARPS;
   static_assert(sizeof(grid_warp<D>) * WARPS <= 48 * 1024, "more shared memory needs an attribute");
-  walk_grid<Real, D><<<(unsigned) ((args.runs + WARPS - 1) / WARPS), 32 * WARPS, bytes, stream>>>(args);
+  walk_grid<D><<<(unsigned) ((args.runs + WARPS - 1) / WARPS), 32 * WARPS, bytes, stream>>>(args);
   return cudaGetLastError();
 }
 
-template <typename Real> static cudaError_t launch_dims(const grid_args<Real> &args, cudaStream_t stream)
+static cudaError_t launch_dims(const grid_args &args, cudaStream_t stream)
 {
   switch (args.g.dims) {
 /* clang-format off */
-#define DIMS_CASE(D) case D: return launch_walk<Real, D>(args, stream);
+#define DIMS_CASE(D) case D: return launch_walk<D>(args, stream);
     /* clang-format on */
     DIMS_CASE(2)
     DIMS_CASE(4)
     DIMS_CASE(6)
     DIMS_CASE(8)
     DIMS_CASE(10)
-  default: return launch_walk<Real, 12>(args, stream);
+  default: return launch_walk<12>(args, stream);
   }
 }
 
-/* Offsets of cells that some point of a cell may reach, in dimensions from .. to - 1. Those that lead to earlier cells
- * get the bits of `before`, and are left out when that is ~0. */
-static int list_offsets(const grid_plan &plan, int from, int to, uint32_t before, uint32_t *out)
+/* Offsets of cells that some point of a cell may reach, in dimensions from .. to - 1. */
+static int list_offsets(const grid_plan &plan, int from, int to, uint32_t *out)
 {
   int count = 0, o[GRID_DIMS];
   for (int j = from; j < to; j++) o[j] = -plan.reach[j];
   for (int j = from; j < to;) {
     double s = 0;
     uint32_t code = 0;
-    int side = 0;
     for (j = from; j < to; j++) {
       const double gap = abs(o[j]) > 1 ? (double) (abs(o[j]) - 1) * plan.k[j] : 0;
       s += gap * gap;
       code |= (uint32_t) (o[j] + GRID_REACH) << 3 * (j - from);
-      if (!side) side = o[j];
     }
-    if (s <= plan.within && (side >= 0 || ~before)) out[count++] = side < 0 ? code | before : code;
+    if (s <= plan.within) out[count++] = code;
     for (j = from; j < to && ++o[j] > plan.reach[j]; j++) o[j] = -plan.reach[j]; /* past the last one, j is `to` */
   }
   return count;
@@ -497,10 +466,9 @@ static int list_offsets(const grid_plan &plan, int from, int to, uint32_t before
 
 /* Lists offsets of cells and runs of queries once, then launches runs in batches, whose number follows the time that
  * the last one took (results do not depend on it). Working memory is dropped again from mem. */
-template <typename Real>
 weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h,
-                          int leave_one_out, const grid_points<Real> &query, const grid_points<Real> &reference, int m,
-                          double *out, double counts[3])
+                          int leave_one_out, const grid_points &query, const grid_points &reference, int m, double *out,
+                          double counts[3])
 {
   weft_status st = WEFT_OK;
   uint32_t *first_run, runs = 0;
@@ -513,18 +481,18 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   const int split = plan.dims - last_dims(plan.dims);
   uint32_t *first, *last, *host;
   size_t most = 1;
-  grid_args<Real> args = { plan, kind, leave_one_out, h,     1 / (h * h), query, reference, NULL, NULL, 0, 0,
-                           NULL, 0,    part,          parts, 0,           0,     NULL,      NULL, NULL };
+  grid_args args = { plan, kind, leave_one_out, h,     query, reference, NULL, NULL, 0,   0,
+                     NULL, 0,    part,          parts, 0,     0,         NULL, NULL, NULL };
   weft_arena hold = weft_arena_begin(ctx);
   for (int j = 0; j < split; j++) most *= SLOTS;
   WEFT_TAKE(host, &hold, most);
   WEFT_DEVICE_TAKE(first, mem, most);
   WEFT_DEVICE_TAKE(last, mem, most);
   args.first = first, args.last = last;
-  args.firsts = list_offsets(plan, 0, split, once<Real> ? ~0u : 0, host);
+  args.firsts = list_offsets(plan, 0, split, host);
   WEFT_CUDA(cudaMemcpyAsync(first, host, args.firsts * sizeof *host, cudaMemcpyHostToDevice, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
-  args.lasts = list_offsets(plan, split, plan.dims, once<Real> ? BEFORE : 0, host);
+  args.lasts = list_offsets(plan, split, plan.dims, host);
   WEFT_CUDA(cudaMemcpyAsync(last, host, args.lasts * sizeof *host, cudaMemcpyHostToDevice, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   WEFT_DEVICE_TAKE(first_run, mem, (size_t) plan.total + 1);
@@ -547,7 +515,7 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   weft_device_drop(mem, first_run);
   args.run = run, args.all_runs = runs, args.counts = d_counts;
   own_runs = ((runs + STRIPE - 1) / STRIPE + parts - 1 - part) / parts * STRIPE;
-  if (once<Real> || parts > 1) WEFT_CUDA(cudaMemsetAsync(out, 0, query.n * m * sizeof *out, mem->stream));
+  if (parts > 1) WEFT_CUDA(cudaMemsetAsync(out, 0, query.n * m * sizeof *out, mem->stream));
   for (int c = 0; c < m; c++) {
     args.weights = reference.weights ? reference.weights + (size_t) c * reference.n : NULL;
     args.out = out + (size_t) c * query.n;
@@ -575,12 +543,3 @@ done:
   weft_arena_end(&hold);
   return st;
 }
-
-#define INSTANCE(Real) \
-  template weft_status weft_grid_sum<Real>(weft_ctx *, weft_device_arena *, const grid_plan &, int, double, int, \
-                                           const grid_points<Real> &, const grid_points<Real> &, int, double *, \
-                                           double *);
-INSTANCE(double)
-#ifdef WEFT_TESTS
-INSTANCE(float)
-#endif

@@ -112,7 +112,7 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
   const size_t n = task->reference.n, nq = task->query.n, d = task->reference.d, m = task->m;
   const bool self = task->query.x == task->reference.x;
   grid_plan plan;
-  grid_points<double> query, reference;
+  grid_points query, reference;
   double *low, *high, *rows, *lo, *weights, *d_out, counts[3];
   size_t first, end;
   weft_arena host = weft_arena_begin(ctx);
@@ -125,7 +125,7 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
   WEFT_TRY(find_box(ctx, &host, &mem, rows, (int64_t) n, (int) d, low, high));
   if (!weft_grid_plan(&plan, n, d, low, high, reach)) goto done;
   memset(&query, 0, sizeof query), memset(&reference, 0, sizeof reference);
-  WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) n, rows, lo, &reference, NULL));
+  WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) n, rows, lo, &reference));
   if (task->weights) {
     WEFT_DEVICE_TAKE(weights, &mem, n * m);
     WEFT_DEVICE_TAKE(reference.weights, &mem, n * m);
@@ -138,7 +138,7 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
     query = reference;
   else {
     WEFT_TRY(send(ctx, &mem, &task->query, task->columns, &rows, &lo));
-    WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) nq, rows, lo, &query, NULL));
+    WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) nq, rows, lo, &query));
   }
   WEFT_DEVICE_TAKE(d_out, &mem, nq * m);
   WEFT_TRY(weft_grid_sum(ctx, &mem, plan, task->kind, task->h, task->leave_one_out, query, reference, (int) m, d_out,

@@ -1,4 +1,10 @@
-/* Sums over a mesh on a device; see mesh.cuh. */
+/* Sums over a mesh on a device.
+ *
+ * Points are sorted by the node at which their windows begin, so that those of a cell lie together; a run of them is a
+ * warp's. To spread, its lanes keep the sums for blocks of 8 nodes per dimension in registers, and add them to the
+ * nodes where the next cell begins. The nodes are whole numbers, in units of at most 2^-60 of the sum of weights: their
+ * sums are the same in whatever order warps come. To gather, a lane has a query, and the warp a copy of the cell's
+ * nodes. Windows of more than 8 nodes are taken in blocks of 8, one after another. */
 #include <cub/device/device_radix_sort.cuh>
 #include "kernel/cuda/mesh/mesh.cuh"
 
@@ -7,6 +13,44 @@
 #define ROW (3 * BLOCK + 1) /* numbers of a point's windows in shared memory; odd, so that lanes do not collide */
 #define FULL ~0u
 #define AT_ONCE ((int64_t) 1 << 27) /* points of a launch, by blocks that their windows have: some 50 ms */
+
+/* Strides and counts are of nodes on the device: windows end on whole blocks there. */
+struct mesh_place {
+  int cells[3], count[3];
+  int64_t stride[3], nodes;
+  double least[3], per_node;
+  uint32_t nowhere; /* the number of cells: what a point beyond the mesh has for a cell */
+};
+
+struct mesh_window {
+  int degree, lanes;
+  double piece[(WEFT_MESH_DEGREE + 1) * WEFT_MESH_WIDTH];
+};
+
+/* On the device; coordinate j of point i is x[i * point + j * dimension]. */
+struct mesh_points {
+  const double *x, *lo;
+  int64_t n, point, dimension;
+};
+
+struct mesh_sorted {
+  uint32_t *cell, *order; /* in the order of the cells */
+  uint32_t *cell_other, *order_other;
+  unsigned char *scratch;
+  size_t scratch_bytes, room; /* room: points */
+};
+
+struct mesh_run {
+  weft_ctx *ctx;
+  weft_device_arena *mem;
+  const weft_mesh *mesh;
+  mesh_place place;
+  mesh_window window;
+  unsigned long long *node; /* m * place.nodes: whole numbers, later replaced by doubles */
+  double *other;            /* place.nodes */
+  mesh_sorted sorted;
+  double flushes; /* to a node, at most */
+};
 
 /* ---- windows ---- */
 
@@ -266,9 +310,9 @@ static void place_there(const weft_mesh *mesh, mesh_place *place)
   place->nowhere = (uint32_t) cells; /* fewer than 2^32: WEFT_MESH_MAX_NODES */
 }
 
-double weft_mesh_bytes_of_point(void) { return 4 * sizeof(uint32_t) + 1; }
+static double bytes_of_point(void) { return 4 * sizeof(uint32_t) + 1; }
 
-double weft_mesh_bytes(const weft_mesh *mesh)
+static double bytes_of_mesh(const weft_mesh *mesh)
 {
   mesh_place place;
   place_there(mesh, &place);
@@ -285,8 +329,7 @@ static int bits_of(const mesh_run *run)
 
 /* Takes the device memory of a run: nodes, which begin at 0, and room for `room` sorted points. All of it belongs to
  * mem. */
-weft_status weft_mesh_begin_cuda(mesh_run *run, weft_ctx *ctx, weft_device_arena *mem, const weft_mesh *mesh,
-                                 size_t room)
+static weft_status begin_run(mesh_run *run, weft_ctx *ctx, weft_device_arena *mem, const weft_mesh *mesh, size_t room)
 {
   weft_status st = WEFT_OK;
   mesh_sorted *sorted = &run->sorted;
@@ -313,7 +356,7 @@ done:
 }
 
 /* Sorts the points by cell: run->sorted has the cells and the points' numbers in that order. */
-weft_status weft_mesh_sort_cuda(mesh_run *run, const mesh_points *p)
+static weft_status sort_by_cell(mesh_run *run, const mesh_points *p)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = run->ctx;
@@ -347,7 +390,7 @@ done:
 
 /* Launches in slices between which the user is asked. r->flushes counts how often a node may be added to, for the bound
  * of rounding. */
-weft_status weft_mesh_spread_cuda(mesh_run *r, const mesh_points *p, const double *weights, size_t c, double total)
+static weft_status spread_column(mesh_run *r, const mesh_points *p, const double *weights, size_t c, double total)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = r->ctx;
@@ -368,7 +411,7 @@ done:
 
 /* Makes doubles of column c's whole numbers and convolves them, one dimension after another, between run->node and
  * run->other; the result is in run->node. */
-weft_status weft_mesh_convolve_cuda(mesh_run *run, size_t c, double total)
+static weft_status convolve_column(mesh_run *run, size_t c, double total)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = run->ctx;
@@ -395,7 +438,7 @@ done:
   return st;
 }
 
-weft_status weft_mesh_gather_cuda(mesh_run *r, const mesh_points *p, size_t c, double *out)
+static weft_status gather_column(mesh_run *r, const mesh_points *p, size_t c, double *out)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = r->ctx;
@@ -410,7 +453,7 @@ done:
 
 /* The rounding error relative to the sum of weights: that of double sums within a run and over dimensions, and half a
  * unit of the whole numbers each time that a node is added to. */
-double weft_mesh_rounding_cuda(const mesh_run *run)
+static double rounding_of(const mesh_run *run)
 {
   const weft_mesh_scheme *scheme = run->mesh->scheme;
   const double d = (double) run->mesh->d, adds = 4096 + d * (2 * scheme->taps + 1) + 3 * scheme->lanes + 64;
@@ -457,13 +500,13 @@ weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, c
     st = mem.opened;
     goto done;
   }
-  room = weft_device_chunk(ctx, most < (size_t) 1 << 31 ? most : (size_t) 1 << 31,
-                           weft_mesh_bytes_of_point() + (double) of_point, weft_mesh_bytes(mesh));
+  room = weft_device_chunk(ctx, most < (size_t) 1 << 31 ? most : (size_t) 1 << 31, bytes_of_point() + (double) of_point,
+                           bytes_of_mesh(mesh));
   if (!room) {
     st = WEFT_ERR_MEMORY;
     goto done;
   }
-  WEFT_TRY(weft_mesh_begin_cuda(&run, ctx, &mem, mesh, room));
+  WEFT_TRY(begin_run(&run, ctx, &mem, mesh, room));
   WEFT_DEVICE_TAKE(x, &mem, room * d);
   if (low) WEFT_DEVICE_TAKE(lo, &mem, room * d);
   if (task->weights) WEFT_DEVICE_TAKE(weights, &mem, room * m);
@@ -474,22 +517,22 @@ weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, c
     if (weights)
       WEFT_TRY(
           weft_device_upload(&mem, weights, count * m, sizeof *weights, weft_fill_doubles, task->weights + first * m));
-    WEFT_TRY(weft_mesh_sort_cuda(&run, &points));
-    for (size_t c = 0; c < m; c++) WEFT_TRY(weft_mesh_spread_cuda(&run, &points, weights, c, total[c]));
+    WEFT_TRY(sort_by_cell(&run, &points));
+    for (size_t c = 0; c < m; c++) WEFT_TRY(spread_column(&run, &points, weights, c, total[c]));
   }
-  for (size_t c = 0; c < m; c++) WEFT_TRY(weft_mesh_convolve_cuda(&run, c, total[c]));
+  for (size_t c = 0; c < m; c++) WEFT_TRY(convolve_column(&run, c, total[c]));
   for (size_t first = 0; first < nq; first += room) {
     const size_t count = nq - first < room ? nq - first : room;
     if (!self || n > room) {
       WEFT_TRY(send_points(&mem, query, task->columns, first, count, x, lo, &points));
-      WEFT_TRY(weft_mesh_sort_cuda(&run, &points));
+      WEFT_TRY(sort_by_cell(&run, &points));
     }
     for (size_t c = 0; c < m; c++) {
-      WEFT_TRY(weft_mesh_gather_cuda(&run, &points, c, sums));
+      WEFT_TRY(gather_column(&run, &points, c, sums));
       WEFT_TRY(weft_device_download(&mem, out + c * nq + first, sums, count * sizeof *sums));
     }
   }
-  *rounding = weft_mesh_rounding_cuda(&run);
+  *rounding = rounding_of(&run);
 done:
   weft_device_end(&mem);
   return st;
