@@ -43,8 +43,8 @@
 #'   uses 0.05.
 #' @param ... for data: arguments of [mi_matrix()], such as `estimator`, `bins` and `na`.
 #' @param threads see [weft_threads()].
-#' @param backend where the matrix, when it is computed here, and the method run; see [weft_backend()]. The cut of
-#'   `"relnet"` always runs on the CPU, and the result says so.
+#' @param backend where the matrix, when it is computed here, and the method run; see [weft_backend()]. `"clr"` and
+#'   `"relnet"` always run on the CPU, and the result says so.
 #' @return A symmetric matrix of weights of class `weft_network`, with a zero diagonal. Attributes record the call,
 #'   method, back end and time; the attribute `mi` is the matrix that the network was made from. ARACNE networks of
 #'   more than 5,000 features that are made from data on the CPU have no such attribute: to save memory, the weights,
@@ -124,8 +124,8 @@ information_of <- function(net) {
 }
 
 # Those of src/mi/networks/kinds.h: how reports cite each, what the weight of an edge is, and the seconds of
-# a p x p matrix on the CPU, where `memory` threads read as fast as memory allows, and on a device. ARACNE reads rows
-# that no cache holds for every triangle.
+# a p x p matrix on the CPU, where `memory` threads read as fast as memory allows, and on a device (NULL: a few readings
+# of the matrix are too little for one). ARACNE reads rows that no cache holds for every triangle.
 weight_is_information <- "is the mutual information of the two: 0 where they do not depend on each other"
 weight_is_information_left <- paste("is the mutual information of the two less what other genes already tell about",
                                     "the second")
@@ -135,13 +135,13 @@ network_methods <- list(
   clr = list(cite = "CLR (Faith and others 2007)",
              weight = paste("says by how many standard deviations the mutual information of the two exceeds what each",
                             "usually has with others"),
-             cpu = function(p, threads, memory) p^2 * 4e-9 / memory, cuda = function(p) 0),
+             cpu = function(p, threads, memory) p^2 * 4e-9 / memory, cuda = NULL),
   mrnet = list(cite = "MRNET (Meyer and others 2007)", weight = weight_is_information_left,
                cpu = function(p, threads, memory) p^3 * 2e-10 / threads, cuda = function(p) p^3 * 2e-12),
   mrnetb = list(cite = "MRNETB (Meyer and others 2010)", weight = weight_is_information_left,
                 cpu = function(p, threads, memory) p^3 * 1e-9 / threads, cuda = function(p) p^3 * 1e-11),
   relnet = list(cite = "a threshold (relevance network)", weight = weight_is_information,
-                cpu = function(p, threads, memory) p^2 * 4e-9, cuda = NULL) # too little for a device
+                cpu = function(p, threads, memory) p^2 * 4e-9, cuda = NULL)
 )
 
 only_for <- function(given, arg, method, used) {
@@ -175,7 +175,7 @@ rounding_of <- function(m) {
 network_backend <- function(method, p, backend, threads) {
   if (is.null(network_methods[[method]]$cuda)) {
     if (!is.null(backend)) check_choice(backend, backends, "backend")
-    return(list(name = "cpu", reason = "a threshold is too little for a device"))
+    return(list(name = "cpu", reason = "the method is too little for a device"))
   }
   choose_backend(backend, cost_network(p, method, threads))
 }

@@ -89,7 +89,7 @@ all_cells <- function() {
     cells_over("mi_matrix, kendall", sizes(c("n", "p"), c(50, 50), c(100, 500), c(200, 1000), c(500, 300), c(1000,
         200), c(100, 3000)),
                normal, function(x, ...) mi_matrix(x, estimator = "kendall", ...)),
-    unlist(lapply(c("aracne", "clr", "mrnet", "mrnetb"), function(method) {
+    unlist(lapply(c("aracne", "mrnet", "mrnetb"), function(method) {
       p <- switch(method, mrnetb = c(50, 200, 500, 1000, 1500, 2000), c(100, 300, 1000, 2000, 3000, 5000))
       cells_over(paste0("mi_network, ", method), sizes("p", p[1], p[2], p[3], p[4], p[5], p[6]), information,
                  function(x, ...) mi_network(x, method = method, ...))

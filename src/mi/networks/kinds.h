@@ -7,14 +7,14 @@
  *   greedy       every target chooses features, and an edge has the greater weight of its two directions
  *   in_bits      weights are information or differences of it: those that rounding leaves of 0 are 0
  *   nanoseconds  that a column takes on the CPU, roughly, as a function of p
- *   device       tiles: by itself, in tiles; steps: bands of columns; host: the CPU, whichever the back end */
+ *   device       tiles: by itself, in tiles; steps: greedy, bands of targets; host: the CPU, whichever the back end */
 #pragma once
 
 /* clang-format off */
 #define WEFT_NETWORK_KINDS(ROW) \
   /*  kind    name    before   greedy  in_bits  nanoseconds  device */ \
   ROW(ARACNE, aracne, PARTNERS, 0,     1,       p * p,       tiles) /* when no edge is removed early */ \
-  ROW(CLR,    clr,    MOMENTS, 0,      0,       10 * p,      steps) \
+  ROW(CLR,    clr,    MOMENTS, 0,      0,       10 * p,      host)  \
   ROW(MRNET,  mrnet,  NOTHING, 1,      1,       p * p / 2,   steps) \
   ROW(MRNETB, mrnetb, SUMS,    1,      1,       2 * p * p,   steps) \
   ROW(RELNET, relnet, NOTHING, 0,      1,       p,           host)

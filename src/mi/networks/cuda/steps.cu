@@ -1,6 +1,6 @@
-/* CLR, MRNET and MRNETB on the device, step by step as cpu/network.c takes them: sums in the same order and without
- * contraction, so that all choices and weights have the same bits. MRNET and MRNETB give a block to a target; a thread
- * has the features thread, thread + THREADS, ... to itself, and only the choice of the best is shared. */
+/* MRNET and MRNETB on the device, step by step as cpu/network.c takes them: sums in the same order and without
+ * contraction, so that all choices and weights have the same bits. A block has a target; a thread has the features
+ * thread, thread + THREADS, ... to itself, and only the choice of the best is shared. */
 /* Build: exact. */
 #include <cmath>
 #include <cstring>
@@ -17,57 +17,26 @@
 
 /* ---- sums of columns, entry after entry ---- */
 
-/* first: sums without the diagonal; with `second`, means, and second: standard deviations, 0 for a constant row. */
-__global__ static void __launch_bounds__(256)
-    sum_columns(const double *m, size_t p, double rounding, double *first, double *second)
+/* sums[j]: of column j without the diagonal. */
+__global__ static void __launch_bounds__(256) sum_columns(const double *m, size_t p, double *sums)
 {
   __shared__ double tile[COLUMNS][DEPTH + 1];
   const size_t j0 = (size_t) blockIdx.x * COLUMNS
   , j = j0 + threadIdx.x;
   const bool mine = threadIdx.x < COLUMNS
   &&j < p;
-  double sum = 0, mean = 0, squares = 0, least = INFINITY, largest = -INFINITY;
-  for (int turn = 0; turn < (second ? 2 : 1); turn++) {
-    for (size_t i0 = 0; i0 < p; i0 += DEPTH) {
-      for (uint32_t e = threadIdx.x; e < COLUMNS * DEPTH; e += 256) {
-        const uint32_t c = e / DEPTH, k = e % DEPTH;
-        if (j0 + c < p && i0 + k < p) tile[c][k] = m[i0 + k + (j0 + c) * p];
-      }
-      __syncthreads();
-      for (size_t i = i0; mine && i < i0 + DEPTH && i < p; i++) {
-        const double w = tile[threadIdx.x][i - i0];
-        if (i == j) continue;
-        if (turn) {
-          squares += (w - mean) * (w - mean);
-          continue;
-        }
-        sum += w;
-        if (w < least) least = w;
-        if (w > largest) largest = w;
-      }
-      __syncthreads();
+  double sum = 0;
+  for (size_t i0 = 0; i0 < p; i0 += DEPTH) {
+    for (uint32_t e = threadIdx.x; e < COLUMNS * DEPTH; e += 256) {
+      const uint32_t c = e / DEPTH, k = e % DEPTH;
+      if (j0 + c < p && i0 + k < p) tile[c][k] = m[i0 + k + (j0 + c) * p];
     }
-    if (!turn) mean = sum / ((double) p - 1);
+    __syncthreads();
+    for (size_t i = i0; mine && i < i0 + DEPTH && i < p; i++)
+      if (i != j) sum += tile[threadIdx.x][i - i0];
+    __syncthreads();
   }
-  if (!mine) return;
-  first[j] = second ? mean : sum;
-  if (second) second[j] = p > 2 && largest - least > rounding ? sqrt(squares / ((double) p - 2)) : 0;
-}
-
-/* Columns from `column` on, above the diagonal. */
-__global__ static void clr_columns(const double *m, size_t p, size_t column, const double *mean, const double *sd,
-                                   double rounding, double *out)
-{
-  const size_t i = blockIdx.x * (size_t) blockDim.x + threadIdx.x, j = column + blockIdx.y;
-  if (i >= p) return;
-  double weight = 0;
-  if (i < j) {
-    const double above_i = m[i + j * p] - mean[i], above_j = m[i + j * p] - mean[j];
-    const double a = sd[i] > 0 && above_i > rounding ? above_i / sd[i] : 0;
-    const double b = sd[j] > 0 && above_j > rounding ? above_j / sd[j] : 0;
-    weight = sqrt(a * a + b * b);
-  }
-  out[i + blockIdx.y * p] = weight;
+  if (mine) sums[j] = sum;
 }
 
 /* ---- greedy methods ---- */
@@ -205,19 +174,12 @@ __global__ static void __launch_bounds__(THREADS)
 
 /* ---- host ---- */
 
-/* What a method's band of columns is made from; `first` and `second` of all columns, `room` of each target in a
- * band. */
+/* What a method's band of columns is made from: sums of all columns, room of each target in a band. */
 struct band_job {
-  const double *m, *first, *second;
+  const double *m, *sums;
   size_t p;
   double rounding, *room, *out;
 };
-
-static void clr_band(const band_job &job, size_t column, size_t count, cudaStream_t stream)
-{
-  const dim3 grid((unsigned) ((job.p + 255) / 256), (unsigned) count);
-  clr_columns<<<grid, 256, 0, stream>>>(job.m, job.p, column, job.first, job.second, job.rounding, job.out);
-}
 
 static void mrnet_band(const band_job &job, size_t column, size_t count, cudaStream_t stream)
 {
@@ -226,7 +188,7 @@ static void mrnet_band(const band_job &job, size_t column, size_t count, cudaStr
 
 static void mrnetb_band(const band_job &job, size_t column, size_t count, cudaStream_t stream)
 {
-  mrnetb<<<(unsigned) count, THREADS, 0, stream>>>(job.m, job.p, column, job.first, job.rounding, job.room, job.out);
+  mrnetb<<<(unsigned) count, THREADS, 0, stream>>>(job.m, job.p, column, job.sums, job.rounding, job.room, job.out);
 }
 
 /* <name>_band() for each method whose column `device` in the sheet says `steps`, else NULL. */
@@ -238,12 +200,12 @@ typedef void make_band(const band_job &, size_t, size_t, cudaStream_t);
 static make_band *const bands[] = { WEFT_NETWORK_KINDS(BAND) };
 #undef BAND
 
-/* Columns between two polls. */
-static size_t batch_of(size_t p, int greedy)
+/* Targets between two polls. */
+static size_t batch_of(size_t p)
 {
   size_t batch = BAND_BYTES / (3 * p * sizeof(double));
   const double largest = MAX_WORK / ((double) p * (double) p);
-  if (greedy && (double) batch > largest) batch = (size_t) largest;
+  if ((double) batch > largest) batch = (size_t) largest;
   if (batch < 132) batch = 132;
   if (batch > p) batch = p;
   return batch > 32768 ? 32768 : batch;
@@ -256,21 +218,19 @@ weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft
 {
   weft_status st = WEFT_OK;
   const weft_network_kind *kind = weft_network_kind_of(job->method);
-  const size_t p = job->p, batch = batch_of(p, kind->greedy);
+  const size_t p = job->p, batch = batch_of(p);
   const double rounding = weft_network_rounding(job, greatest);
-  double *first, *second, *band, *room = NULL;
-  WEFT_DEVICE_TAKE(first, mem, p);
-  WEFT_DEVICE_TAKE(second, mem, p);
+  double *sums, *band, *room;
+  WEFT_DEVICE_TAKE(sums, mem, p);
   WEFT_DEVICE_TAKE(band, mem, batch * p);
-  if (kind->greedy) WEFT_DEVICE_TAKE(room, mem, 2 * batch * p);
-  if (kind->before != WEFT_NETWORK_NOTHING) {
-    double *deviations = kind->before == WEFT_NETWORK_MOMENTS ? second : NULL;
-    sum_columns<<<(unsigned) ((p + COLUMNS - 1) / COLUMNS), 256, 0, mem->stream>>>(m, p, rounding, first, deviations);
+  WEFT_DEVICE_TAKE(room, mem, 2 * batch * p);
+  if (kind->before == WEFT_NETWORK_SUMS) {
+    sum_columns<<<(unsigned) ((p + COLUMNS - 1) / COLUMNS), 256, 0, mem->stream>>>(m, p, sums);
     WEFT_CUDA(cudaGetLastError());
   }
   for (size_t column = 0; column < p; column += batch) {
     const size_t count = p - column < batch ? p - column : batch;
-    const band_job b = { m, first, second, p, rounding, room, band };
+    const band_job b = { m, sums, p, rounding, room, band };
     WEFT_TRY(weft_poll(ctx, (double) column, (double) p));
     bands[job->method](b, column, count, mem->stream);
     WEFT_CUDA(cudaGetLastError());

@@ -4,6 +4,6 @@
 #include "core/device/device.cuh"
 #include "mi/networks/network.h"
 
-/* CLR, MRNET or MRNETB of m on the device into `out` on the host; greatest: from weft_network_check(). */
+/* MRNET or MRNETB of m on the device into `out` on the host; greatest: from weft_network_check(). */
 weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m,
                                double greatest, double *out);
