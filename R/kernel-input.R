@@ -162,8 +162,8 @@ native_task <- function(problem, query, reference, split, weights = split$weight
             problem$leave_one_out, problem$log, problem$rel_error, problem$abs_error / if (split$both) 2 else 1)
 }
 
-# The record that weft_kernel_task_of() reads. kernel: NULL for polynomial sums. own: what each query leaves out, from
-# 0, where that is not the reference of its number.
+# The record that weft_kernel_task_of() reads. own: what each query leaves out, from 0, where that is not the reference
+# of its number.
 sums_task <- function(kernel, h, query, reference, weights, leave_one_out, log = FALSE, rel_error = 0, abs_error = 0,
                       own = NULL) {
   list(kernel = kernel, h = as.double(h), query = query, reference = reference, weights = weights,

@@ -394,9 +394,7 @@ polynomial_sums <- function(work) {
   p <- work$problem
   work$reason <- "polynomial kernels are summed directly"
   work$run <- function(rows) {
-    task <- sums_task(NULL, 1, list(x = t(work$query[rows, , drop = FALSE])), list(x = t(p$reference)), t(p$weights),
-                      p$leave_one_out, own = if (p$leave_one_out) as.integer(work$own[rows]) - 1L)
-    .Call(C_weft_kernel_polynomial, task, p$polynomial, p$control)
+    polynomial_products(p, work$query[rows, , drop = FALSE], p$weights, if (p$leave_one_out) work$own[rows])
   }
   work
 }

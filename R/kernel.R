@@ -31,7 +31,8 @@
 #'   \eqn{\varepsilon f + \tau} of the sum for every query and column (\eqn{\varepsilon \sum |w| k + \tau} with weights
 #'   of both signs). When both are zero, the default, the result is exact: within 1e-12 of \eqn{\sum |w| k}, and
 #'   exactly 0 beyond the reach of a compact kernel; kernel values below 1e-299 may count as 0. Relative errors below
-#'   1e-12 are treated as exact.
+#'   1e-12 are treated as exact. Sums of the polynomial kernel are within 1e-12 of
+#'   \eqn{\sum |w| (|scale|\, \|x\| \|y\| + |offset|)^{degree}}.
 #'
 #'   `confidence` below 1 lets the bound fail with probability at most `1 - confidence` for a query and column, by the
 #'   central limit theorem: trees may then sample nodes, and `method = "montecarlo"` draws references until the bound
@@ -452,11 +453,8 @@ kernel_polynomial <- function(problem, method) {
   if (!method %in% c("auto", "direct")) {
     abort_input("The polynomial kernel has exact products only.", x = sprintf("`method` is \"%s\".", method))
   }
-  plain <- list(scale = NULL, full = FALSE)
-  points <- function(x) .Call(C_weft_kernel_points, x, numeric(ncol(x)), plain$scale, plain$full, problem$control)
-  task <- sums_task(NULL, 1, points(problem$query), points(problem$reference), t(weights_of(problem)),
-                    problem$leave_one_out)
-  out <- .Call(C_weft_kernel_polynomial, task, problem$polynomial, problem$control)
+  out <- polynomial_products(problem, problem$query, weights_of(problem),
+                             if (problem$leave_one_out) seq_len(nrow(problem$query)))
   if (!all(is.finite(out$sum))) {
     abort_input("Sums of the polynomial kernel must be within the range of numbers.",
                 x = sprintf("%d of %d are not.", sum(!is.finite(out$sum)), length(out$sum)),
@@ -464,6 +462,24 @@ kernel_polynomial <- function(problem, method) {
   }
   list(sum = out$sum, method = "direct", reason = "polynomial kernels are summed directly", effort = out$effort)
 }
+
+# list(sum, effort) of the polynomial kernel, by blocks of queries. own: the reference that each of them leaves out, or
+# NULL.
+polynomial_products <- function(problem, query, weights, own) {
+  p <- problem$polynomial
+  columns <- t(problem$reference)
+  sums <- matrix(0, nrow(query), ncol(weights))
+  at_once <- max(1, floor(polynomial_cells / ncol(columns)))
+  memory_errors(for (first in seq(1, by = at_once, length.out = ceiling(nrow(query) / at_once))) {
+    rows <- first:min(first + at_once - 1, nrow(query))
+    values <- matrix_product(query[rows, , drop = FALSE], columns, problem$control)
+    values <- (p$scale * values + p$offset)^p$degree
+    if (!is.null(own)) values[cbind(seq_along(rows), own[rows])] <- 0
+    sums[rows, ] <- matrix_product(values, weights, problem$control)
+  })
+  list(sum = sums, effort = effort_of(pairs = as.double(nrow(query)) * ncol(columns)))
+}
+polynomial_cells <- 2^20 # of a block: 8 MiB
 
 kernel_single <- function(problem, method, precision) {
   refuse <- function(x, i = "Use `precision = \"double\"`.") {

@@ -38,14 +38,14 @@ static size_t columns_of(SEXP weights, SEXP reference)
   return Rf_ncols(weights) == 1 && weft_kernel_points_of(reference).n > 1 ? 1 : (size_t) Rf_nrows(weights);
 }
 
-/* A task of products has no kernel, and `kernel` is NULL there. Several bandwidths: `h` is the first. */
-static weft_kernel_task task_of(SEXP list, int of_products)
+/* Several bandwidths: `h` is the first. */
+weft_kernel_task weft_kernel_task_of(SEXP list)
 {
   weft_record record = weft_record_open(list, "task");
   SEXP kernel = weft_record_field(&record, "kernel"), weights = weft_record_field(&record, "weights"),
        reference = weft_record_field(&record, "reference");
   const weft_kernel_task task = {
-    .kind = of_products ? -1 : weft_kernel_kind_of(kernel),
+    .kind = weft_kernel_kind_of(kernel),
     .h = weft_record_doubles(&record, "h", WEFT_ANY_LENGTH)[0],
     .query = weft_kernel_points_of(weft_record_field(&record, "query")),
     .reference = weft_kernel_points_of(reference),
@@ -62,8 +62,6 @@ static weft_kernel_task task_of(SEXP list, int of_products)
   weft_record_close(&record);
   return task;
 }
-
-weft_kernel_task weft_kernel_task_of(SEXP list) { return task_of(list, 0); }
 
 /* A tree as R keeps it, without copies: pointers into the list's vectors, which must outlive the result. A missing
  * element is an error. */
@@ -211,24 +209,6 @@ SEXP C_weft_kernel_line(SEXP task, SEXP part, SEXP control)
   sum_job job = { .task = weft_kernel_task_of(task), .own = part == R_NilValue ? NULL : INTEGER(part) };
   SEXP out = PROTECT(result_of(&job, 1));
   weft_glue_run(control, on_line, &job);
-  store_effort(out, &job.effort);
-  UNPROTECT(1);
-  return out;
-}
-
-WEFT_WORK(polynomial, sum_job, weft_kernel_polynomial(ctx, &job->task, job->scale, job->offset, job->degree, job->out))
-
-SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control)
-{
-  weft_record record = weft_record_open(parameters, "parameters");
-  sum_job job = { .task = task_of(task, 1),
-                  .scale = weft_record_number(&record, "scale"),
-                  .offset = weft_record_number(&record, "offset"),
-                  .degree = weft_record_number(&record, "degree") };
-  weft_record_close(&record);
-  SEXP out = PROTECT(result_of(&job, 1));
-  weft_glue_run(control, polynomial, &job);
-  job.effort.pairs = (double) job.task.query.n * (double) job.task.reference.n;
   store_effort(out, &job.effort);
   UNPROTECT(1);
   return out;

@@ -8,7 +8,7 @@
 /* Sums and what they are taken over; each entry point uses some of it. */
 typedef struct weft_kernel_sum_job {
   weft_kernel_task task;
-  double *out, *bound, scale, offset, degree;
+  double *out, *bound;
   const int32_t *own;
   int tensor;
   weft_tree query, reference;

@@ -7,7 +7,6 @@
   R(C_weft_kernel_direct, 2) \
   R(C_weft_kernel_single, 4) \
   R(C_weft_kernel_grid, 3) \
-  R(C_weft_kernel_polynomial, 3) \
   R(C_weft_kernel_line, 3) \
   R(C_weft_kernel_bin, 3) \
   R(C_weft_kernel_matrix, 6) \

@@ -160,38 +160,3 @@ done:
   weft_arena_end(&mem);
   return st;
 }
-
-/* All pairs, dot products and totals in pairs of doubles; threads share the queries. */
-weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, double scale, double offset,
-                                   double degree, double *out)
-{
-  weft_status st = WEFT_OK;
-  const size_t nq = task->query.n, n = task->reference.n, d = task->reference.d, m = task->m;
-  const size_t at_once = ((size_t) (2e6 / ((double) (n + 1) * (double) (d + m))) + 1) * (size_t) ctx->threads;
-  for (size_t start = 0; start < nq; start += at_once) {
-    const size_t end = nq - start < at_once ? nq : start + at_once;
-    WEFT_TRY(weft_poll(ctx, (double) start, (double) nq));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - start) * (double) n * (double) (4 * d + m)))
-    WEFT_FOR(dynamic)
-    for (size_t i = start; i < end; i++) {
-      for (size_t c = 0; c < m; c++) {
-        double total = 0, rest = 0;
-        for (size_t k = 0; k < n; k++) {
-          weft_dd dot = { 0, 0 };
-          if (weft_left_out(task, i, k)) continue;
-          for (size_t j = 0; j < d; j++) {
-            double a = task->query.x[i * d + j], b = task->reference.x[k * d + j], p = a * b;
-            weft_dd term = { p, fma(a, b, -p) };
-            dot = weft_dd_add(dot, term);
-          }
-          weft_dd factor = { scale, 0 }, added = { offset, 0 };
-          dot = weft_dd_add(weft_dd_mul(dot, factor), added);
-          weft_add_to(&total, &rest, task->weights[k * m + c] * pow(dot.hi, degree));
-        }
-        out[i + c * nq] = total + rest;
-      }
-    }
-  }
-done:
-  return st;
-}

@@ -8,6 +8,3 @@ weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, doub
 /* The listed queries of a direct sum again, pair by pair and with more digits. */
 weft_status weft_kernel_repeat(weft_ctx *ctx, const weft_kernel_task *task, const size_t *list, size_t count,
                                double *out);
-/* Σ_i w_ic (scale x·y + offset)^degree, dot products compensated; weights of any sign. */
-weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, double scale, double offset,
-                                   double degree, double *out);
