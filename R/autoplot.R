@@ -103,7 +103,7 @@ autoplot.weft_network <- function(object, top = NULL, ...) {
   top <- check_top(top %||% max(10, ceiling(2.5 * nrow(object))))
   edges <- utils::head(as.data.frame(object), top)
   if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
-  picture_of_network(edges$feature1, edges$feature2, edges$weight,
+  picture_of_network(edges$from, edges$to, edges$weight,
                      sprintf("Network (%s): heaviest %d edges", attr(object, "method"), nrow(edges)))
 }
 

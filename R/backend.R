@@ -1,8 +1,8 @@
 #' Choose where the work runs
 #'
-#' Every function of weft takes `backend =`: `"cpu"` and `"cuda"` are used as given, and if they cannot be used, an
-#' error says why; `"auto"` weighs the size of the work and of the transfer, and the result says what was chosen and
-#' why. `weft_backend()` reads or sets the default for the session.
+#' The back end is what [weft_run()] calls `backend`: `"cpu"` and `"cuda"` are used as given, and if they cannot be
+#' used, an error says why; `"auto"` weighs the size of the work and of the transfer, and the result says what was
+#' chosen and why. `weft_backend()` reads or sets the default for the session.
 #'
 #' @eval capability_section()
 #' @param backend `"auto"`, `"cpu"` or `"cuda"`; leave it out to read the setting.
@@ -78,8 +78,8 @@ weigh_backends <- function(backend, predicted) {
   if (backend == "cuda") {
     why <- cuda_missing()
     if (is.null(why)) return(list(name = "cuda", reason = "asked for"))
-    weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste0("CUDA: ", why, "."),
-               i = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.")
+    weft_abort("device", "`run = \"cuda\"` cannot run here.", x = paste0("CUDA: ", why, "."),
+               i = "`weft_sitrep()` shows what this machine has; `run = \"cpu\"` gives the same result.")
   }
   if (is.null(predicted) || !worth_a_device(predicted$cpu - predicted$cuda)) {
     return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
@@ -96,8 +96,8 @@ weigh_backends <- function(backend, predicted) {
 cpu_only <- function(backend, what) {
   backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if (backend == "cuda") {
-    weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste(what, "on the CPU only."),
-               i = "Use `backend = \"cpu\"` or \"auto\".")
+    weft_abort("device", "`run = \"cuda\"` cannot run here.", x = paste(what, "on the CPU only."),
+               i = "Use `run = \"cpu\"` or \"auto\".")
   }
   list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU only"))
 }
@@ -190,19 +190,18 @@ all_devices <- function(divided, open) {
 #' The CUDA devices of this machine
 #'
 #' @section Several devices:
-#' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `devices =`: `NULL` for one,
-#' which the option `weft.device` chooses; `"all"` for as many as are predicted to be worthwhile, which is one for
-#' small work; or numbers of devices, from 0, as the rows of this table, which are all used, whether that is faster or
-#' not. Opening a device takes a third of a second, once per session: `"all"` does not wait for this where it takes
+#' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `weft_run(devices = )`: `NULL`
+#' for one, which the option `weft.device` chooses; `"all"` for as many as are predicted to be worthwhile, which is one
+#' for small work; or numbers of devices, from 0, as the rows of this table, which are all used, whether that is faster
+#' or not. Opening a device takes a third of a second, once per session: `"all"` does not wait for this where it takes
 #' longer than it saves, but opens the devices beside the work, and later calls use them. Tuples or chains are
 #' distributed over them, one host thread per device, and the result is that of one device, bit for bit. If a
-#' co-clustering has fewer chains than
-#' there are devices, the devices share each sweep: each has its share of the nodes with their links, labels and
-#' counts are exchanged between devices, and the labels are those of one device. [pca()] gives each device a run of
-#' rows; sums over rows are exchanged between devices, and the result is that of one device up to rounding.
-#' [kernel_sum()] distributes queries: sums over a grid are those of one device, direct sums are so up to rounding.
-#' The option `weft.devices` sets what `NULL` means, for the functions built on [kernel_sum()] too. Each device has a
-#' copy of the packed data, the table of scores, the points, or, with as many chains as devices, the graph.
+#' co-clustering has fewer chains than there are devices, the devices share each sweep: each has its share of the nodes
+#' with their links, labels and counts are exchanged between devices, and the labels are those of one device. [pca()]
+#' gives each device a run of rows; sums over rows are exchanged between devices, and the result is that of one device
+#' up to rounding. [kernel_sum()] distributes queries: sums over a grid are those of one device, direct sums are so up
+#' to rounding. The option `weft.devices` sets what `NULL` means, for the functions built on [kernel_sum()] too. Each
+#' device has a copy of the packed data, the table of scores, the points, or, with as many chains as devices, the graph.
 #' `weft.device_memory` applies to each device. On the CPU, `devices` has no effect.
 #'
 #' @return A data frame with one row per device: `name`, `capability`, `processors`, `total` and `available` memory in

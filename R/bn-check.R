@@ -121,9 +121,9 @@ check_bn_chains <- function(x, arg) {
                     else "A search by best moves has no chains to continue.")
   }
   check_bn_table(x[["table"]], sprintf("%s$table", arg))
-  run <- x[["run"]]
+  settings <- x[["run"]]
   p <- nrow(x[["dag"]])
-  replicas <- run$ladders * length(run$beta)
+  replicas <- settings$ladders * length(settings$beta)
   sets <- diff(x[["table"]]$start)
   # recycled: the first dimension is the nodes
   within_sets <- function(v) is.integer(v) && !anyNA(v) && all(v >= 0L & v < sets)
@@ -131,19 +131,23 @@ check_bn_chains <- function(x, arg) {
     is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) && all(apply(v, 2L, anyDuplicated) == 0L)
   }
   need("order", orders, "orders of the nodes, one column per chain at each temperature")
-  layers <- function(v) if (run$layers) is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) else is.null(v)
+  layers <- function(v) {
+    if (settings$layers) is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) else is.null(v)
+  }
   need("layer", layers, "each node's layer, one column per chain at each temperature, NULL for orders")
   need("counts", function(v) {
-    is_table(v[["accepted"]], length(move_shares(run)) + 1L, replicas, min = 0) &&
-      is_numbers(v[["swapped"]], 2 * run$ladders * (length(run$beta) - 1), min = 0)
+    is_table(v[["accepted"]], length(move_shares(settings)) + 1L, replicas, min = 0) &&
+      is_numbers(v[["swapped"]], 2 * settings$ladders * (length(settings$beta) - 1), min = 0)
   }, "the numbers of moves and swaps")
   need("best_score", function(v) is_numbers(v) && length(v) > 0L, "numbers")
   need("best_sets", function(v) is.matrix(v) && nrow(v) == p && ncol(v) == length(x[["best_score"]]) && within_sets(v),
        "numbers of sets, one column per network")
-  if (!run$sum) return(invisible(x))
-  need("sampled", function(v) length(dim(v)) == 3L && all(dim(v)[c(1L, 3L)] == c(p, run$ladders)) && within_sets(v),
+  if (!settings$sum) return(invisible(x))
+  need("sampled",
+       function(v) length(dim(v)) == 3L && all(dim(v)[c(1L, 3L)] == c(p, settings$ladders)) && within_sets(v),
        "numbers of sets by node, saved step and chain")
-  need("sample_score", function(v) is_table(v, dim(x[["sampled"]])[2L], run$ladders), "numbers by saved step and chain")
+  need("sample_score", function(v) is_table(v, dim(x[["sampled"]])[2L], settings$ladders),
+       "numbers by saved step and chain")
   invisible(x)
 }
 
@@ -220,31 +224,32 @@ most_saved_steps <- 2^29 # of a chain: the Fourier transform of its scores is st
 
 # Before anything of the size of a run is allocated: scores and graphs that are saved, the chains' own state, and what
 # the diagnostics take. `before`: steps that are saved already.
-check_chain_memory <- function(run, p, before = 0) {
+check_chain_memory <- function(settings, p, before = 0) {
   at_thin <- function(thin) {
-    saved <- run$iterations %/% thin + before
-    samples <- if (run$sum) max(0, saved - run$burn_in %/% thin) else 0
+    saved <- settings$iterations %/% thin + before
+    samples <- if (settings$sum) max(0, saved - settings$burn_in %/% thin) else 0
     padded <- padded_length(max(saved, 1))
-    traces <- 4 * 8 * saved * run$ladders + 100 * min(max(padded, trace_cells), padded * run$ladders)
+    traces <- 4 * 8 * saved * settings$ladders + 100 * min(max(padded, trace_cells), padded * settings$ladders)
     words <- ceiling(p / 64)
     replica <- 16 * p * words + 40 * p + 64
     # of layers: their members, what was before, what is proposed, a drawn graph, and 4,096 values that are remembered
-    if (run$layers) replica <- replica + 32 * p * words + 12 * p + 4096 * (16 * words + 12)
-    list(saved = saved, bytes = traces + 2 * (4 * p + 8) * samples * run$ladders +
-           run$ladders * (length(run$beta) * replica + run$best * (24 + 4 * p)))
+    if (settings$layers) replica <- replica + 32 * p * words + 12 * p + 4096 * (16 * words + 12)
+    list(saved = saved, bytes = traces + 2 * (4 * p + 8) * samples * settings$ladders +
+           settings$ladders * (length(settings$beta) * replica + settings$best * (24 + 4 * p)))
   }
   free <- host_free()
   fits <- function(need, part = 1) need$saved <= most_saved_steps && (free < 0 || need$bytes <= part * free)
-  need <- at_thin(run$thin)
+  need <- at_thin(settings$thin)
   if (fits(need)) return(invisible())
-  thinner <- 2^seq(ceiling(log2(run$thin + 1)), 53)
-  enough <- thinner[thinner <= run$iterations & vapply(thinner, function(thin) fits(at_thin(thin), 0.5), NA)]
+  thinner <- 2^seq(ceiling(log2(settings$thin + 1)), 53)
+  enough <- thinner[thinner <= settings$iterations & vapply(thinner, function(thin) fits(at_thin(thin), 0.5), NA)]
   at_most <- sprintf("; at most %s steps can be saved", number_text(most_saved_steps))
   weft_abort(
     "memory", sprintf("The chains need about %s of memory, %s are free.", bytes_text(need$bytes),
                       if (free < 0) "unknown amounts" else bytes_text(free)),
     x = sprintf("%s saved steps of %s ladders of %d temperatures, %d nodes%s.", number_text(need$saved),
-                number_text(run$ladders), length(run$beta), p, if (need$saved > most_saved_steps) at_most else ""),
+                number_text(settings$ladders), length(settings$beta), p,
+                 if (need$saved > most_saved_steps) at_most else ""),
     i = if (length(enough)) sprintf(if (before) "Learn anew with a larger `thin`, for example %s."
                                     else "Save fewer steps: raise `thin`, for example to %s.", number_text(enough[1L]))
         else "Use fewer `chains` or `temperatures`, or a smaller `top`."

@@ -1,6 +1,6 @@
 #' Compare networks
 #'
-#' @param a a network, a learned result with or without edge posteriors, a matrix of posteriors \[from, to\], or a list
+#' @param x a network, a learned result with or without edge posteriors, a matrix of posteriors \[from, to\], or a list
 #'   of networks or results (for example over prior strengths).
 #' @param truth the network to compare with.
 #' @param threshold posteriors of at least this count as edges, for a matrix of posteriors.
@@ -14,23 +14,23 @@
 #' truth["a", "b"] <- truth["b", "c"] <- 1
 #' other <- t(truth)
 #' bn_compare(other, truth)
-bn_compare <- function(a, truth, threshold = 0.5) {
-  need_args("a", "truth")
+bn_compare <- function(x, truth, threshold = 0.5) {
+  need_args("x", "truth")
   truth <- as_dag(truth, arg = "truth")
   threshold <- check_number(threshold, "threshold", min = 0, max = 1)
   nodes <- rownames(truth)
-  if (is.list(a) && !is.object(a)) {
-    if (!length(a)) abort_input("`a` as a list must hold at least one network.", x = "It is empty.")
-    each <- lapply(a, function(one) bn_compare(one, truth, threshold))
-    roc <- data.frame(entry = names(a) %||% as.character(seq_along(a)), tpr = vapply(each, `[[`, 0, "tpr"),
+  if (is.list(x) && !is.object(x)) {
+    if (!length(x)) abort_input("`x` as a list must hold at least one network.", x = "It is empty.")
+    each <- lapply(x, function(one) bn_compare(one, truth, threshold))
+    roc <- data.frame(entry = names(x) %||% as.character(seq_along(x)), tpr = vapply(each, `[[`, 0, "tpr"),
                       fpr = vapply(each, `[[`, 0, "fpr"))
     last <- each[[length(each)]]
     last$roc <- roc
     return(last)
   }
-  posterior <- if (inherits(a, "weft_bn")) check_bn(a, "a")$edges else if (is_posterior(a)) check_posterior(a)
+  posterior <- if (inherits(x, "weft_bn")) check_bn(x, "x")$edges else if (is_posterior(x)) check_posterior(x)
   if (!is.null(posterior)) posterior <- align_matrix(posterior, nodes)
-  dag <- if (is_posterior(a)) (posterior >= threshold) + 0L else as_dag(a, nodes = nodes, arg = "a")
+  dag <- if (is_posterior(x)) (posterior >= threshold) + 0L else as_dag(x, nodes = nodes, arg = "x")
   result <- c(edge_rates(dag != 0, truth != 0), list(
     shd = hamming(dag, truth),
     shd_cpdag = if (length(find_cycle(dag != 0))) NA_integer_ else hamming(class_of(dag), class_of(truth)),

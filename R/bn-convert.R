@@ -22,11 +22,7 @@ bn_convert <- function(x, to = c("adjacency", "igraph", "graphNEL", "bnlearn", "
   switch(to,
     igraph = igraph::graph_from_data_frame(edges, vertices = data.frame(name = nodes)),
     graphNEL = methods::as(dag, "graphNEL"),
-    bnlearn = {
-      # not declared: Debian does not package it, and a check without a network fails on such a dependency
-      from_bnlearn <- function(name) getExportedValue("bnlearn", name)
-      from_bnlearn("arcs<-")(from_bnlearn("empty.graph")(nodes), value = as.matrix(edges[c("from", "to")]))
-    }
+    bnlearn = bnlearn::`arcs<-`(bnlearn::empty.graph(nodes), value = as.matrix(edges[c("from", "to")]))
   )
 }
 

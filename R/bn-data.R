@@ -6,33 +6,32 @@ bn_few_values <- 50L # an integer or character column with more is taken for a m
 # list(names, n, p, codes, levels, labels, x, set); `codes` is a matrix of levels from 0, or `x` a double matrix: its
 # columns are standardised for BGe, so that the prior has the scale of each, and as they are for the "score" "numbers".
 bn_input <- function(data, score, interventions = NULL, na = "fail") {
-  need_args("data")
-  source <- as_source(data, NULL, "data")
+  source <- as_source(data, NULL, "x")
   whole <- source_matrix(source)
   data <- if (is.null(whole)) source$data else as.data.frame(whole, stringsAsFactors = FALSE)
   if (!is.data.frame(data)) {
-    abort_input("`data` must be a data frame or matrix with one node per column, or a SummarizedExperiment.",
+    abort_input("`x` must be a data frame or matrix with one node per column, or a SummarizedExperiment.",
                 x = paste0("It is ", describe(data), "."))
   }
   names <- names(data)
   if (!ncol(data) || is.null(names) || anyDuplicated(names) || anyNA(names) || !all(nzchar(names))) {
     twice <- unique(names[duplicated(names)])
     nameless <- which(is.na(names) | !nzchar(names))
-    abort_input("`data` must have at least one column, and unique column names.",
+    abort_input("`x` must have at least one column, and unique column names.",
                 x = if (length(nameless)) sprintf("Without a name: column %s.", label_some(nameless))
                     else if (length(twice)) sprintf("Twice: %s.", label_some(twice))
                     else if (ncol(data)) "They have no names." else "It has no columns.")
   }
-  check_encoding(names, "data")
+  check_encoding(names, "x")
   if (ncol(data) > 4096L) {
-    abort_input("`data` must have at most 4096 columns.", x = sprintf("It has %d.", ncol(data)),
+    abort_input("`x` must have at most 4096 columns.", x = sprintf("It has %d.", ncol(data)),
                 i = "Leave out columns that carry little information, for example by `mi_rank()`.")
   }
   set <- bn_interventions(interventions, names, nrow(data))
   missing <- vapply(data, anyNA, NA)
   if (any(missing)) {
     if (na == "fail") {
-      abort_input("`data` must not have missing values.",
+      abort_input("`x` must not have missing values.",
                   x = sprintf("Missing in %d of %d columns: %s.", sum(missing), ncol(data), label_some(names[missing])),
                   i = "`na = \"drop\"` leaves these rows out.")
     }
@@ -48,14 +47,14 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
 bn_numbers <- function(data) {
   fine <- vapply(data, function(column) is.numeric(column) && !is.factor(column), NA)
   if (!all(fine)) {
-    abort_input("With `score = \"bge\"` every column of `data` must be numeric.",
+    abort_input("With `score = \"bge\"` every column of `x` must be numeric.",
                 x = sprintf("Column `%s` is %s.", names(data)[!fine][1L], describe(data[[which(!fine)[1L]]])),
                 i = "Leave it out, or use `discretize()` on the others and a score of categories.")
   }
   x <- as.matrix(data)
   if (!is.double(x)) storage.mode(x) <- "double"
   bad <- colSums(!is.finite(x)) > 0
-  if (any(bad)) abort_input("`data` must be finite.",
+  if (any(bad)) abort_input("`x` must be finite.",
                             x = paste0("Infinite values in ", label_some(names(data)[bad]), "."))
   unname(x)
 }
@@ -108,7 +107,7 @@ bn_factor <- function(column, name) {
   values <- if (is.character(column) || (is.integer(column) && !is.object(column))) sort(unique(column))
   if (is.null(values) || length(values) > bn_few_values) {
     abort_input(
-      sprintf(paste("Every column of `data` must be a factor, logical, or an integer or character column of at most",
+      sprintf(paste("Every column of `x` must be a factor, logical, or an integer or character column of at most",
                     "%d values."), bn_few_values),
       x = if (is.null(values)) sprintf("Column `%s` is %s.", name, describe(column))
           else sprintf("Column `%s` has %d values.", name, length(values)),
@@ -127,7 +126,7 @@ bn_interventions <- function(interventions, names, n) {
       x = paste0("It is ", describe(interventions), "."))
   }
   if (length(interventions) != n) {
-    abort_input(sprintf("`interventions` must have one entry per row of `data`: %d.", n),
+    abort_input(sprintf("`interventions` must have one entry per row of `x`: %d.", n),
                 x = sprintf("It has %d.", length(interventions)))
   }
   check_factor(interventions, "`interventions`")
@@ -145,7 +144,7 @@ bn_interventions <- function(interventions, names, n) {
   found <- unlist(entries)
   unknown <- setdiff(found, names)
   if (length(unknown)) {
-    abort_input("`interventions` must name columns of `data`, NA where nothing was set.",
+    abort_input("`interventions` must name columns of `x`, NA where nothing was set.",
                 x = paste0("There is no column ", label_some(unknown), "."))
   }
   set <- matrix(0L, n, length(names))

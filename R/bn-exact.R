@@ -12,13 +12,13 @@
 #'
 #' `posterior = "dag"` is the posterior under a uniform prior over graphs, by inclusion and exclusion (Tian and He
 #' 2009). It takes 3^p steps in each of two directions and 12 (p + 2) bytes for each subset: seconds on one core of a
-#' CPU for 18 nodes. The limit is 24 nodes on the CPU, and 27 with `backend = "cuda"`. Terms of both signs cancel;
+#' CPU for 18 nodes. The limit is 24 nodes on the CPU, and 27 with `run = "cuda"`. Terms of both signs cancel;
 #' they are whole numbers in units of 2^-60 of what their sum can be, and `error` says how far the sum of the
 #' probabilities of a node's parent sets is from 1; if that is more than 1e-6, the call ends with an error.
 #' [bn_features()] draws graphs from this posterior.
 #'
 #' @inheritParams bn_learn
-#' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
+#' @param x a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
 #'   with `keep = "all"`.
 #' @param max_parents the largest number of parents of a node: one number, or a named vector, as for [bn_scores()].
 #' @param posterior `"none"`, `"dag"` or `"order"`.
@@ -30,25 +30,27 @@
 #' @examples
 #' d <- data.frame(a = rep(0:1, 20), b = rep(c(0L, 1L, 1L, 1L), 10), c = rep(0:1, each = 20))
 #' bn_exact(d, posterior = "dag")$edges
-bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none", "dag", "order"), ..., backend = NULL,
-                     threads = NULL, progress = NULL, verbose = FALSE) {
+bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "dag", "order"),
+                     control = list(), run = NULL, ...) {
+  run <- as_run(run)
+  control <- check_control(control, bn_scores_control)
   started <- proc.time()[[3L]]
-  need_args("data")
-  check_dots(bn_score_settings, bn_other_names, ...)
+  check_dots(..., .control = bn_scores_control, .allowed = bn_score_settings, .known = bn_other_names)
+  need_args("x")
   posterior <- check_choice(posterior, c("none", "dag", "order"), "posterior")
   keep <- if (posterior == "none") "max" else "all"
-  table <- given_table(data, bn_given(match.call()), keep)
-  p <- if (is.null(table)) node_count(data) else length(table$nodes)
-  chosen <- bn_exact_backend(backend, p, posterior, threads_for(threads))
-  report_backend(chosen, check_flag(verbose, "verbose"))
+  table <- given_table(x, bn_given(match.call(), control), keep)
+  p <- if (is.null(table)) node_count(x) else length(table$nodes)
+  chosen <- bn_exact_backend(run$backend, p, posterior, run$threads)
+  report_backend(chosen, run$verbose)
   if (is.null(table)) {
     if (length(p)) check_exact_memory(p, posterior, chosen$name)
-    table <- bn_scores(data, max_parents = max_parents, score = score, ..., threads = threads, progress = progress,
-                       backend = table_backend(backend, score), keep = keep)
+    table <- bn_scores(x, max_parents = max_parents, score = score, ...,
+                       run = run_but(run, backend = table_backend(run$backend, score)), keep = keep, control = control)
   }
   nodes <- length(table$nodes)
-  check_exact_memory(nodes, posterior, chosen$name, length(table$score), threads_for(threads))
-  control <- run_control(chosen$name, worth_threads(cost_exact(nodes, posterior)$cpu, threads_for(threads)), progress,
+  check_exact_memory(nodes, posterior, chosen$name, length(table$score), run$threads)
+  control <- run_control(chosen$name, worth_threads(cost_exact(nodes, posterior)$cpu, run$threads), run$progress,
                          table$nodes, "Exact search")
   best <- .Call(C_weft_bn_optimum, bn_native_table(table), control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior,
@@ -100,7 +102,7 @@ check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1, dra
                                  as.integer(p), if (free < 0) "unknown amounts" else bytes_text(free)),
                x = if (p > most) sprintf("At most %d nodes are possible%s.", most,
                                          switch(posterior, none = "", order = " for `posterior = \"order\"`",
-                                                dag = sprintf(" for `posterior = \"dag\"` with `backend = \"%s\"`",
+                                                dag = sprintf(" for `posterior = \"dag\"` with `run = \"%s\"`",
                                                               backend))),
                i = switch(posterior, none = "Use `bn_learn()`, or fewer nodes.",
                           order = "Use `bn_learn(target = \"sum\")`, or fewer nodes.",
@@ -119,7 +121,6 @@ print.weft_bn_exact <- function(x, ...) {
                 if (x$posterior == "dag") "graph" else "order",
                 sum(x$edges >= 0.5)))
   }
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 

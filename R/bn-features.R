@@ -15,8 +15,7 @@
 #' @param draws how many graphs to draw from an exact posterior; leave it out for chains, which have already drawn
 #'   their graphs.
 #' @param seed a whole number; NULL draws the key from R's generator.
-#' @param progress see [mi_rank()].
-#' @inheritParams bn_learn
+#' @param run see [weft_run()].
 #' @return An object of class `weft_bn_features`: matrices \[from, to\] `edges`, `paths` (from is an ancestor of to) and
 #'   `blankets` (symmetric); `classes`, a data frame of equivalence classes, the most probable first, with their
 #'   `probability`, its `error`, and the numbers of all `edges` and of `undirected` ones; the classes' graphs in
@@ -29,7 +28,9 @@
 #' features <- bn_features(bn_exact(d, posterior = "dag"), draws = 500, seed = 1)
 #' features
 #' features$paths
-bn_features <- function(fit, draws = NULL, seed = NULL, threads = NULL, progress = NULL) {
+bn_features <- function(fit, draws = NULL, seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   started <- proc.time()[[3L]]
   need_args("fit")
   chosen <- list(name = "cpu", reason = "graphs are drawn on the CPU")
@@ -41,13 +42,13 @@ bn_features <- function(fit, draws = NULL, seed = NULL, threads = NULL, progress
                 i = "Write `bn_learn(data, target = \"uniform\", start = fit)`.")
   }
   exact <- inherits(fit, "weft_bn_exact")
-  drawn <- if (exact) draw_exactly(fit, draws, seed, threads, progress) else chain_graphs(fit, draws)
+  drawn <- if (exact) draw_exactly(fit, draws, seed, run) else chain_graphs(fit, draws)
   result <- memory_errors(graph_features(fit$table, drawn))
   record(new_result(result, class = "weft_bn_features"), match.call(), chosen, started)
 }
 
 # Numbers of sets, a column per graph, and the stretch that each belongs to; `independent` draws.
-draw_exactly <- function(fit, draws, seed, threads, progress) {
+draw_exactly <- function(fit, draws, seed, run) {
   check_bn(fit, "fit")
   if (!identical(fit$posterior, "dag")) {
     abort_input("`fit` must have a posterior over graphs.",
@@ -56,10 +57,10 @@ draw_exactly <- function(fit, draws, seed, threads, progress) {
   }
   check_bn_table(fit[["table"]], "fit$table")
   draws <- check_number(draws %||% 1000, "draws", min = 2, max = 1e6, whole = TRUE)
-  check_exact_memory(nrow(fit$dag), "dag", "cpu", length(fit$table$score), threads_for(threads), drawing = TRUE)
+  check_exact_memory(nrow(fit$dag), "dag", "cpu", length(fit$table$score), run$threads, drawing = TRUE)
   sets <- memory_errors(.Call(C_weft_bn_draw_graphs, bn_native_table(fit$table), fit$score,
                               list(key = draw_key(seed), draws = draws),
-                              run_control("cpu", threads, progress, fit$table$nodes, "Drawing networks")))
+                              run_control("cpu", run$threads, run$progress, fit$table$nodes, "Drawing networks")))
   list(sets = sets, stretch = rep(1L, draws), independent = TRUE)
 }
 
@@ -170,7 +171,6 @@ print.weft_bn_features <- function(x, ...) {
               best$error, as.integer(best$edges), as.integer(best$undirected)))
   cat(sprintf("%d paths and %d pairs in each other's Markov blankets have a probability of at least 0.5\n",
               sum(x$paths >= 0.5), sum(x$blankets >= 0.5) / 2))
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 

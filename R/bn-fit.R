@@ -8,7 +8,7 @@
 #'
 #' @inheritParams bn_scores
 #' @param dag a network; see [bn_convert()].
-#' @param data a data frame as for [bn_scores()].
+#' @param x a data frame as for [bn_scores()].
 #' @return `bn_fit()`: an object of class `weft_bn_fit` with the `dag` and `nodes`, a list with for each node its
 #'   `parents` and `probability` (an array, the node's levels first, then its parents') or `intercept`, `slopes` and
 #'   `sd`.
@@ -17,17 +17,17 @@
 #' set.seed(1)
 #' a <- sample(c("no", "yes"), 200, replace = TRUE)
 #' d <- data.frame(a = factor(a), b = factor(ifelse(runif(200) < 0.8, a, "no")))
-#' fit <- bn_fit(bn_learn(d, iterations = 200), d)
+#' fit <- bn_fit(d, bn_learn(d, iterations = 200))
 #' bn_sample(fit, 3)
 #' sum(bn_log_lik(fit, d))
 #' predict(fit, d["a"], "b")[1:3, ]
-bn_fit <- function(dag, data, ess = 1, interventions = NULL, na = c("fail", "drop")) {
-  need_args("dag", "data")
+bn_fit <- function(x, dag, ess = 1, interventions = NULL, na = c("fail", "drop")) {
+  need_args("x", "dag")
   na <- check_choice(na, c("fail", "drop"), "na")
   ess <- check_ess(ess)
-  numbers <- is.data.frame(data) && length(data) > 0L && all(vapply(data, is.double, NA)) ||
-    (is.matrix(data) && is.double(data))
-  input <- memory_errors(bn_input(data, if (numbers) "numbers" else "bdeu", interventions, na))
+  numbers <- is.data.frame(x) && length(x) > 0L && all(vapply(x, is.double, NA)) ||
+    (is.matrix(x) && is.double(x))
+  input <- memory_errors(bn_input(x, if (numbers) "numbers" else "bdeu", interventions, na))
   dag <- as_dag(dag, nodes = input$names)
   nodes <- lapply(seq_len(input$p), function(i) {
     parents <- which(dag[, i] != 0)
@@ -72,12 +72,12 @@ fit_gauss <- function(input, node, parents, rows) {
               sd = sqrt(sum(model$residuals^2) / max(length(rows) - model$rank, 1)) * deviation[1L] * unit[1L])
   vanished <- slopes != 0 & abs(out$slopes) < .Machine$double.xmin
   if (all(is.finite(c(out$intercept, out$slopes, out$sd)), !vanished)) return(out)
-  abort_input("Columns of `data` must have units in which slopes neither overflow nor vanish.",
+  abort_input("Columns of `x` must have units in which slopes neither overflow nor vanish.",
               x = sprintf("Those of node `%s` do.", input$names[node]))
 }
 
 #' @rdname bn_fit
-#' @param x,fit,object what `bn_fit()` returned.
+#' @param fit,object what `bn_fit()` returned, and `x` of its methods.
 #' @param ... ignored.
 #' @export
 print.weft_bn_fit <- function(x, ...) {
@@ -175,7 +175,7 @@ draw_levels <- function(node, codes, u) {
   level
 }
 
-# Level codes (NA where a value is not a known level) or numbers of the columns of `data` that are nodes.
+# Level codes (NA where a value is not a known level) or numbers of the columns of `x` that are nodes.
 fit_columns <- function(fit, data, needed, arg) {
   if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
   if (!is.data.frame(data)) abort_input(sprintf("`%s` must be a data frame.", arg),
@@ -211,10 +211,10 @@ fit_columns <- function(fit, data, needed, arg) {
 #' @rdname bn_fit
 #' @return `bn_log_lik()`: one number per row.
 #' @export
-bn_log_lik <- function(fit, data) {
-  need_args("fit", "data")
+bn_log_lik <- function(fit, x) {
+  need_args("fit", "x")
   fit <- check_fit(fit)
-  x <- fit_columns(fit, data, names(fit$nodes), "data")
+  x <- fit_columns(fit, x, names(fit$nodes), "x")
   total <- double(nrow(x))
   for (name in names(fit$nodes)) {
     node <- fit$nodes[[name]]

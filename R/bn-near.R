@@ -13,7 +13,7 @@ near_pays <- function(data) {
 }
 
 # A table, and the orders where the searches ended that made it. `...`: what other tables are made with.
-near_table <- function(data, score, key, threads, progress, ess = 1, gamma = 1, prior = NULL, interventions = NULL,
+near_table <- function(data, score, key, run, ess = 1, gamma = 1, prior = NULL, interventions = NULL,
                        na = c("fail", "drop"), ...) {
   started <- proc.time()[[3L]]
   score <- check_choice(score, bn_score_types, "score")
@@ -23,11 +23,10 @@ near_table <- function(data, score, key, threads, progress, ess = 1, gamma = 1, 
   input <- memory_errors(bn_input(data, score, interventions, na))
   problem <- memory_errors(bn_problem(input, score, ess, prior, gamma))
   problem$max_parents <- bn_limits(most_near_parents, input$names)
-  threads <- threads_for(threads)
-  check_search_memory(input, score, most_near_parents, 1, threads)
-  problem$allowed <- bn_candidates(NULL, FALSE, input, problem, threads)$allowed
+  check_search_memory(input, score, most_near_parents, 1, run$threads)
+  problem$allowed <- bn_candidates(NULL, FALSE, input, problem, run$threads)$allowed
   plan <- list(width = near_width, key = key)
-  control <- run_control("cpu", threads, progress, input$names, "Scoring parent sets")
+  control <- run_control("cpu", run$threads, run$progress, input$names, "Scoring parent sets")
   found <- memory_errors(.Call(C_weft_bn_near_table, bn_native_problem(problem), plan, control))
   took <- proc.time()[[3L]] - started
   table <- c(found[c("start", "score", "parents", "bits")], list(
@@ -41,9 +40,9 @@ near_table <- function(data, score, key, threads, progress, ess = 1, gamma = 1, 
 }
 
 # The orders to start from: a ladder has one of those for all its temperatures; ladders beyond them have random ones.
-near_orders <- function(order, run) {
-  temperatures <- length(run$beta)
-  ladder <- rep(seq_len(run$ladders), each = temperatures)
+near_orders <- function(order, settings) {
+  temperatures <- length(settings$beta)
+  ladder <- rep(seq_len(settings$ladders), each = temperatures)
   out <- matrix(-1L, nrow(order), length(ladder))
   there <- ladder <= ncol(order)
   out[, there] <- order[, ladder[there]]

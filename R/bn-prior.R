@@ -182,7 +182,7 @@ bn_use_prior <- function(prior, nodes) {
   }
   check_prior(prior)
   if (!setequal(rownames(prior$R), nodes)) {
-    abort_input("`prior` must be for the columns of `data`.", x = not_the_same(rownames(prior$R), nodes))
+    abort_input("`prior` must be for the columns of `x`.", x = not_the_same(rownames(prior$R), nodes))
   }
   lapply(prior[c("nats", "required", "forbidden")], function(m) unname(m[nodes, nodes, drop = FALSE]))
 }

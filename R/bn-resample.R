@@ -10,7 +10,7 @@ check_resample <- function(resample, data, target) {
   }
   if (inherits(data, "weft_bn_scores")) {
     abort_input("`resample` needs the data themselves, to draw rows from.",
-                x = "`data` is what `bn_scores()` returned.")
+                x = "`x` is what `bn_scores()` returned.")
   }
   resample
 }

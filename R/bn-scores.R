@@ -1,7 +1,7 @@
 #' Local scores of Bayesian networks
 #'
 #' `bn_scores()` scores every parent set of every node, drops those that cannot matter, and keeps the rest as a table
-#' that can be given in place of `data` to [bn_learn()] and [bn_exact()]. `bn_local_score()` and `bn_score()` give
+#' that can be given in place of data to [bn_learn()] and [bn_exact()]. `bn_local_score()` and `bn_score()` give
 #' single scores.
 #'
 #' All scores are natural logarithms. With counts \eqn{N_{kj}} (parent configuration k of q, state j of r) and
@@ -35,7 +35,7 @@
 #'   of them are scored. With `plus_one`, every set that is kept is tried again with each single node from outside its
 #'   list.
 #'
-#' @param data a data frame or matrix with one column per node (or a SummarizedExperiment, nodes in its rows): factors,
+#' @param x a data frame or matrix with one column per node (or a SummarizedExperiment, nodes in its rows): factors,
 #'   logicals, or integers and characters of few values; numbers for `score = "bge"`.
 #' @param max_parents the largest number of parents of a node, at most 30: one number, or a named vector (4 for nodes
 #'   that it does not name).
@@ -45,16 +45,15 @@
 #' @param prior what [bn_prior()] returned, or an interface matrix; NULL for none.
 #' @param candidates candidate parents: a number (that many of highest mutual information or correlation with the node),
 #'   a named list of names, or a matrix \[from, to\]; NULL: all nodes.
-#' @param plus_one whether a set may have one parent that is not a candidate.
 #' @param interventions which nodes were set from outside: a list with one entry per row (names, NULL or NA), or a
 #'   factor with the name of the node that was set, NA where none was.
-#' @param keep,slack which sets are kept; see below.
+#' @param keep which sets are kept; see below.
 #' @param na `"fail"`, or `"drop"` to leave out rows with missing values.
-#' @param dry_run only predict memory and time.
-#' @param backend `"auto"`, `"cpu"` or `"cuda"`, see [weft_backend()]; both give the same table. Scores "bds" and "bge",
-#'   and sets with more than 2^18 combinations of levels, are counted on the CPU.
-#' @param threads see [weft_threads()].
-#' @param progress,verbose see [mi_rank()].
+#' @param control a list of settings that are rarely needed:
+#'   * `plus_one`: whether a set may have one parent that is not a candidate.
+#'   * `slack`: which sets are kept; see below.
+#' @param run see [weft_run()]. Both back ends give the same table. Scores "bds" and "bge", and sets with more than
+#'   2^18 combinations of levels, are counted on the CPU. `dry_run = TRUE` only predicts memory and time.
 #' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` gives `node`, `parents` (joined by ;)
 #'   and `score`. With `dry_run`: a data frame of the number of `sets`, `bytes` and `seconds` expected.
 #' @export
@@ -67,36 +66,36 @@
 #' scores <- bn_scores(d, max_parents = 2)
 #' as.data.frame(scores)
 #' bn_local_score(d, "b", "a")
-bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1, gamma = 1,
-                      prior = NULL, candidates = NULL, plus_one = TRUE, interventions = NULL,
-                      keep = c("max", "sum", "all"), slack = 20, na = c("fail", "drop"), dry_run = FALSE,
-                      backend = NULL,
-                      threads = NULL, progress = NULL, verbose = FALSE) {
+bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1, gamma = 1,
+                      prior = NULL, candidates = NULL, interventions = NULL, keep = c("max", "sum", "all"),
+                      na = c("fail", "drop"), control = list(), run = NULL, ...) {
+  run <- as_run(run, dry_run = TRUE)
+  control <- check_control(control, bn_scores_control)
+  check_dots(..., .control = bn_scores_control, .known = bn_other_names)
   started <- proc.time()[[3L]]
-  need_args("data")
+  need_args("x")
   score <- check_choice(score, bn_score_types, "score")
   keep <- check_choice(keep, c("max", "sum", "all"), "keep")
   na <- check_choice(na, c("fail", "drop"), "na")
   ess <- check_ess(ess)
   gamma <- check_gamma(gamma)
-  slack <- check_number(slack, "slack", min = 0)
-  plus_one <- check_flag(plus_one, "plus_one")
-  verbose <- check_flag(verbose, "verbose")
-  input <- memory_errors(bn_input(data, score, interventions, na))
+  slack <- check_number(control$slack, "slack", min = 0)
+  plus_one <- check_flag(control$plus_one, "plus_one")
+  input <- memory_errors(bn_input(x, score, interventions, na))
   problem <- bn_problem(input, score, ess, prior, gamma)
   problem$max_parents <- bn_limits(max_parents, input$names)
   problem$slack <- switch(keep, max = 0, sum = slack, all = Inf)
-  threads <- threads_for(threads)
-  problem[c("allowed", "outside")] <- bn_candidates(candidates, plus_one, input, problem, threads)
-  predicted <- bn_predict(problem, keep, threads)
-  chosen <- bn_scores_backend(backend, problem, predicted)
-  report_backend(chosen, verbose)
+  problem[c("allowed", "outside")] <- bn_candidates(candidates, plus_one, input, problem, run$threads)
+  predicted <- bn_predict(problem, keep, run$threads)
+  chosen <- bn_scores_backend(run$backend, problem, predicted)
+  report_backend(chosen, run$verbose)
   if (chosen$name == "cuda") predicted$bytes <- predicted$bytes - predicted$work_bytes
-  if (check_flag(dry_run, "dry_run")) return(predicted[bn_predicted])
+  if (run$dry_run) return(predicted[bn_predicted])
   bn_check_memory(predicted, problem, keep)
-  if (verbose) message(sprintf("%s parent sets, about %s, %s", thousands(predicted$sets),
+  if (run$verbose) message(sprintf("%s parent sets, about %s, %s", thousands(predicted$sets),
                                bytes_text(predicted$bytes), seconds_text(predicted$seconds)))
-  control <- run_control(chosen$name, worth_threads(predicted$seconds * threads, threads), progress, input$names,
+  control <- run_control(chosen$name, worth_threads(predicted$seconds * run$threads, run$threads), run$progress,
+                         input$names,
                          "Scoring parent sets")
   table <- memory_errors(.Call(C_weft_bn_scores, bn_native_problem(problem), control))
   result <- c(table, list(
@@ -107,6 +106,8 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   ))
   record(new_result(result, class = "weft_bn_scores"), match.call(), chosen, started)
 }
+
+bn_scores_control <- function(plus_one = TRUE, slack = 20) as.list(environment())
 
 # `allowed` and `outside`, [child, parent]. Required parents are always candidates, forbidden ones never.
 bn_candidates <- function(candidates, plus_one, input, problem, threads) {
@@ -250,9 +251,9 @@ bn_native_table <- function(table) unclass(table)[c("start", "score", "parents",
 # NULL unless `data` is a table already: then nothing that shapes a table may be given in addition.
 given_table <- function(data, given, keep) {
   if (!inherits(data, "weft_bn_scores")) return(NULL)
-  check_bn_table(data, "data")
+  check_bn_table(data, "x")
   if (length(given)) {
-    abort_input("With a score table in place of `data`, arguments that shape the table must not be given again.",
+    abort_input("With a score table in place of data, arguments that shape the table must not be given again.",
                 x = paste0("Given: ", label_some(given), "."), i = "Give it to `bn_scores()`.")
   }
   enough <- switch(keep, max = TRUE, sum = data$keep != "max", all = data$keep == "all")
@@ -265,7 +266,7 @@ given_table <- function(data, given, keep) {
 }
 
 #' @rdname bn_scores
-#' @param x,object what `bn_scores()` returned.
+#' @param object what `bn_scores()` returned, and `x` of `print()` and `as.data.frame()`.
 #' @param ... ignored.
 #' @export
 print.weft_bn_scores <- function(x, ...) {
@@ -280,7 +281,6 @@ print.weft_bn_scores <- function(x, ...) {
   cat(sprintf("At most %s parents per node; %d to %d sets per node\n",
               paste(unique(range(x$max_parents)), collapse = " to "),
               min(sizes), max(sizes)))
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -320,12 +320,12 @@ set_names <- function(table, sets) {
 #' @param parents names of its parents.
 #' @return `bn_local_score()` and `bn_score()`: a number.
 #' @export
-bn_local_score <- function(data, node, parents = character(), score = c("bdeu", "k2", "bic", "aic", "bds", "bge"),
-                           ess = 1, gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
+bn_local_score <- function(x, node, parents = character(), score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1,
+                           gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
   score <- check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
-  need_args("data", "node")
-  input <- memory_errors(bn_input(data, score, interventions, na))
+  need_args("x", "node")
+  input <- memory_errors(bn_input(x, score, interventions, na))
   node <- check_nodes(node, input$names, "node")
   parents <- check_nodes(parents, input$names, "parents")
   if (length(node) != 1L) abort_input("`node` must be one name.", x = paste0("It is ", describe(node), "."))
@@ -339,12 +339,12 @@ bn_local_score <- function(data, node, parents = character(), score = c("bdeu", 
 #' @rdname bn_scores
 #' @param dag a network: an adjacency matrix \[from, to\], or anything that [bn_convert()] takes.
 #' @export
-bn_score <- function(data, dag, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1, gamma = 1, prior = NULL,
+bn_score <- function(x, dag, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1, gamma = 1, prior = NULL,
                      interventions = NULL, na = c("fail", "drop")) {
   score <- check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
-  need_args("data", "dag")
-  input <- memory_errors(bn_input(data, score, interventions, na))
+  need_args("x", "dag")
+  input <- memory_errors(bn_input(x, score, interventions, na))
   dag <- as_dag(dag, nodes = input$names)
   ess <- check_ess(ess)
   gamma <- check_gamma(gamma)
@@ -356,7 +356,7 @@ check_nodes <- function(x, names, arg) {
   if (!length(x)) return(integer())
   at <- if (is.character(x)) match(x, names) else NA
   if (anyNA(at)) {
-    abort_input(sprintf("`%s` must name columns of `data`.", arg),
+    abort_input(sprintf("`%s` must name columns of `x`.", arg),
                 x = if (is.character(x)) sprintf("There is no %s.", label_some(unique(x[is.na(at)])))
                     else paste0("It is ", describe(x), "."),
                 i = paste0("There are ", label_some(names), "."))

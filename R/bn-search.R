@@ -69,9 +69,10 @@
 #' @param gamma a factor for every edge; NULL: see below.
 #' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
 #'   \[from, to\], beyond which nothing is tried. NULL: 25 of numbers, 30 of categories.
-#' @param starts how many random orders; NULL: 2 for numbers, 4 for categories.
-#' @param kicks how often each start is perturbed at random; NULL: the number of nodes, at least 200; for categories, 10
-#'   times the number of nodes, at least 5,000.
+#' @param control a list of settings that are rarely needed:
+#'   * `starts`: how many random orders; NULL: 2 for numbers, 4 for categories.
+#'   * `kicks`: how often each start is perturbed at random; NULL: the number of nodes, at least 200; for categories,
+#'     10 times the number of nodes, at least 5,000.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
 #'   `order` (names), `start_scores` (the score that each start reached), `counts` (best moves, parent sets scored,
@@ -87,45 +88,48 @@
 #' fit <- bn_search(as.data.frame(x), seed = 1)
 #' fit
 #' head(summary(fit))
-bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = NULL,
-                      kicks = NULL, prior = NULL, interventions = NULL, ess = 1, na = c("fail", "drop"), seed = NULL,
-                      threads = NULL, progress = NULL, verbose = FALSE) {
+bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, prior = NULL,
+                      interventions = NULL, ess = 1, na = c("fail", "drop"), control = list(), seed = NULL,
+                      run = NULL, ...) {
+  run <- as_run(run)
+  control <- check_control(control, bn_search_control)
+  check_dots(..., .control = bn_search_control, .known = bn_other_names)
   started <- proc.time()[[3L]]
-  need_args("data")
-  score <- if (is.null(score)) suited_score(data) else check_choice(score, bn_score_types, "score")
+  need_args("x")
+  score <- if (is.null(score)) suited_score(x) else check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
   ess <- check_ess(ess)
-  verbose <- check_flag(verbose, "verbose")
-  input <- memory_errors(bn_input(data, score, interventions, na))
+  input <- memory_errors(bn_input(x, score, interventions, na))
   p <- input$p
   gauss <- score == "bge"
   gamma <- check_gamma(gamma %||% (1 / sqrt(p)))
-  starts <- check_number(starts %||% (if (gauss) 2 else 4), "starts", min = 1, max = 1000, whole = TRUE)
-  kicks <- kicks %||% (if (gauss) max(200, p) else max(5000, 10 * p))
+  starts <- check_number(control$starts %||% (if (gauss) 2 else 4), "starts", min = 1, max = 1000, whole = TRUE)
+  kicks <- control$kicks %||% (if (gauss) max(200, p) else max(5000, 10 * p))
   kicks <- check_number(kicks, "kicks", min = 0, max = 1e9, whole = TRUE)
   limits <- bn_limits(max_parents %||% (if (gauss) 25 else 6), input$names)
   key <- draw_key(seed)
-  threads <- threads_for(threads)
-  check_search_memory(input, score, max(limits), starts, min(threads, max(starts, p)))
+  check_search_memory(input, score, max(limits), starts, min(run$threads, max(starts, p)))
   problem <- memory_errors(bn_problem(input, score, ess, prior, gamma))
   problem$max_parents <- limits
   counted <- is.null(candidates) || (is.numeric(candidates) && !is.matrix(candidates))
-  problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, threads)$allowed
+  problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, run$threads)$allowed
   width <- if (counted) candidates %||% (if (gauss) 25 else 30) else p
   plan <- list(starts = starts, kicks = kicks, listed = if (gauss) 2e6 else min(2e6, 5e9 / max(input$n, 1)), key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
   chosen <- list(name = "cpu", reason = "best moves run on the CPU")
-  report_backend(chosen, verbose)
-  control <- run_control("cpu", threads, progress, input$names, "Searching orders")
+  report_backend(chosen, run$verbose)
+  control <- run_control("cpu", run$threads, run$progress, input$names, "Searching orders")
   found <- memory_errors(.Call(C_weft_bn_search, bn_native_problem(problem), plan, control))
   record(search_result(input, score, gamma, found), match.call(), chosen, started)
 }
+
+bn_search_control <- function(starts = NULL, kicks = NULL) as.list(environment())
 
 # Numeric data are doubles throughout, or in a container that is not one of R's own matrices and has no type, such as a
 # DelayedArray; anything else is categorical, or an error that says so.
 suited_score <- function(data) {
   numbers <- if (is.data.frame(data) && is.list(data)) length(data) > 0L && all(vapply(data, is.double, NA))
-             else if (inherits(data, "DelayedArray")) getExportedValue("BiocGenerics", "type")(data) == "double"
+             else if (inherits(data, "DelayedArray")) BiocGenerics::type(data) == "double"
              else is.double(data) || (is.object(data) && !is.atomic(data))
   if (numbers) "bge" else "bdeu"
 }
@@ -176,7 +180,6 @@ print.weft_bn_search <- function(x, ...) {
                       if (starts == 1L) "; one start" else
                         sprintf("; %d starts came within %.4g nats of each other", starts, behind)))
   cat("A good network, not proven to be the best\n")
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 

@@ -74,28 +74,27 @@
 #' @inheritParams bn_scores
 #' @param max_parents the largest number of parents of a node: one number, or a named vector (4 for nodes that it does
 #'   not name). `NULL`: 4; or for `"max"` with many nodes 12, in those sets that the search needs; see below.
-#' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (`max_parents`, `score` and
+#' @param x a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (`max_parents`, `score` and
 #'   so on are then those of the table).
 #' @param iterations steps of every chain; for `"max"`, 0 gives a quick answer. `NULL`: 20,000, or for `"max"` with
 #'   four ladders or more 20 or 1,000; see below.
 #' @param chains the number of independent ladders; `NULL`: 16 for `"max"`, otherwise 4.
 #' @param target `"max"`, `"sum"` or `"uniform"`; see below.
-#' @param temperatures temperatures of a ladder, of which the first is 1; a single one means no heating. `NULL`: 1 and
-#'   2 for `"max"`; 1, 1.5, 2.5 and 4 for `"sum"`; 1, 1.3, 1.7 and 2.2 for `"uniform"`.
-#' @param swap_every steps between swaps of neighbouring temperatures.
-#' @param thin steps between saved scores and, except for `"max"`, between drawn graphs; `NULL`: chosen so that about
-#'   1,000 are saved.
-#' @param burn_in except for `"max"`: steps before the first graph is drawn; NULL: a quarter.
 #' @param top how many of the best graphs to keep.
 #' @param start an order (names) or network to start from; NULL: random.
 #' @param resample how many random halves of the rows to learn from as well, so that edge posteriors are averaged over
 #'   them; 0 for none. See below.
+#' @param control a list of settings that are rarely needed:
+#'   * `temperatures`: temperatures of a ladder, of which the first is 1; a single one means no heating. `NULL`: 1
+#'     and 2 for `"max"`; 1, 1.5, 2.5 and 4 for `"sum"`; 1, 1.3, 1.7 and 2.2 for `"uniform"`.
+#'   * `swap_every`: steps between swaps of neighbouring temperatures.
+#'   * `thin`: steps between saved scores and, except for `"max"`, between drawn graphs; `NULL`: chosen so that about
+#'     1,000 are saved.
+#'   * `burn_in`: except for `"max"`: steps before the first graph is drawn; NULL: a quarter.
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`,
 #'   `slack`.
 #' @param seed a whole number; NULL draws the key from R's generator.
-#' @param distributed share the chains among the ranks of a job, which all call with the same data and get the same
-#'   result; see [weft_ranks()].
-#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; see [weft_devices()].
+#' @param run see [weft_run()]. Ranks and devices share the chains.
 #' @return An object of class `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `dags` (list of `dag` and `score`,
 #'   best first, no duplicates), `edges` (posterior \[from, to\]; NULL for `"max"`), `trace` (saved iteration x chain),
 #'   `diagnostics` (split R-hat and effective sample size of the scores, acceptance by kind of move, swaps between
@@ -114,73 +113,82 @@
 #' uniform <- bn_learn(d, iterations = 2000, target = "uniform", seed = 1)
 #' uniform$diagnostics$acceptance
 #' max(abs(uniform$edges - bn_exact(d, posterior = "dag")$edges))
-bn_learn <- function(data, max_parents = NULL, score = "bdeu", iterations = NULL, chains = NULL,
-                     target = c("max", "sum", "uniform"), temperatures = NULL, swap_every = 10, thin = NULL,
-                     burn_in = NULL, top = 10, start = NULL, resample = 0, ..., seed = NULL, distributed = FALSE,
-                     devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, chains = NULL,
+                     target = c("max", "sum", "uniform"), top = 10, start = NULL, resample = 0, control = list(),
+                     seed = NULL, run = NULL, ...) {
+  run <- as_run(run, ranks = TRUE)
+  ranks <- join_ranks(run$ranks, "bn_learn", c(each_rank, "x", "start"))
+  control <- check_control(control, bn_learn_control)
   started <- proc.time()[[3L]]
-  ranks <- join_ranks(distributed, "bn_learn", c(each_rank, "data", "start"))
-  need_args("data")
-  check_dots(bn_score_settings, bn_other_names, ...)
+  check_dots(..., .control = bn_learn_control, .allowed = bn_score_settings, .known = bn_other_names)
+  need_args("x")
   target <- check_choice(target, bn_targets, "target")
-  verbose <- check_flag(verbose, "verbose")
-  resample <- check_resample(resample, data, target)
+  resample <- check_resample(resample, x, target)
   keep <- if (target == "max") "max" else "sum"
-  run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
-  if (!is.null(ranks)) run$key <- ranks_gather(run$key)[[1L]]
-  table <- given_table(data, bn_given(match.call()), keep)
-  open_sets <- is.null(table) && is.null(max_parents) && !any(c("candidates", "plus_one") %in% ...names())
-  near <- if (open_sets && target == "max" && near_pays(data)) near_table(data, score, run$key, threads, progress, ...)
+  settings <- chain_settings(iterations, chains, control, top, target, seed)
+  if (!is.null(ranks)) settings$key <- ranks_gather(settings$key)[[1L]]
+  table <- given_table(x, bn_given(match.call(), control), keep)
+  open_sets <- is.null(table) && is.null(max_parents) && !"candidates" %in% ...names() &&
+    !"plus_one" %in% attr(control, "given")
+  near <- if (open_sets && target == "max" && near_pays(x)) near_table(x, score, settings$key, run, ...)
   table <- table %||% near$table %||%
-    bn_scores(data, max_parents = max_parents %||% 4, score = score, ..., threads = threads, progress = progress,
-              backend = table_backend(backend, score), keep = keep)
-  check_chain_memory(run, length(table$nodes))
-  run$order <- if (!is.null(near) && is.null(start)) near_orders(near$order, run)
-               else memory_errors(start_orders(start, table$nodes, run))
-  if (run$layers) run$layer <- memory_errors(start_orders(NULL, table$nodes, run)) # drawn given the orders
-  same_on_ranks(ranks, data = unclass(table)[setdiff(names(table), "predicted")], start = run$order)
-  chosen <- bn_chain_backend(backend, table, run, threads)
-  report_backend(chosen, verbose)
-  on <- devices_for(devices, chosen$name, chosen$divided)
-  worth <- worth_threads(chain_costs(table, run, 1)$cpu, threads_for(threads))
-  control <- function(progress) run_control(chosen$name, worth, progress, table$nodes, "Sampling orders", on)
+    bn_scores(x, max_parents = max_parents %||% 4, score = score, ...,
+              run = run_but(run, ranks = FALSE, backend = table_backend(run$backend, score)), keep = keep,
+              control = control[names(formals(bn_scores_control))])
+  check_chain_memory(settings, length(table$nodes))
+  settings$order <- if (!is.null(near) && is.null(start)) near_orders(near$order, settings)
+                    else memory_errors(start_orders(start, table$nodes, settings))
+  # drawn given the orders
+  if (settings$layers) settings$layer <- memory_errors(start_orders(NULL, table$nodes, settings))
+  same_on_ranks(ranks, x = unclass(table)[setdiff(names(table), "predicted")], start = settings$order)
+  chosen <- bn_chain_backend(run, table, settings)
+  report_backend(chosen, run$verbose)
+  on <- devices_for(run$devices, chosen$name, chosen$divided)
+  worth <- worth_threads(chain_costs(table, settings, 1)$cpu, run$threads)
+  native <- run_control(chosen$name, worth, run$progress, table$nodes, "Sampling orders", on)
   fit <- memory_errors({
-    found <- if (run$open && run$ladders >= 4) chains_until_agreed(table, run, ranks, control(progress), threads)
-             else list(fit = chain_result(table, run, run_chains(table, run, ranks, control(progress))))
-    finish_fit(found$fit, threads, found$best)
+    found <- if (settings$open && settings$ladders >= 4) {
+      chains_until_agreed(table, settings, ranks, native, run$threads)
+    } else {
+      list(fit = chain_result(table, settings, run_chains(table, settings, ranks, native)))
+    }
+    finish_fit(found$fit, run$threads, found$best)
   })
   if (resample) {
     again <- function(...) {
-      bn_learn(..., max_parents = max_parents, score = score, iterations = max(1, run$iterations %/% 10), chains = 1,
-               target = target, temperatures = temperatures, swap_every = swap_every, backend = backend,
-               threads = threads, progress = FALSE)$edges
+      bn_learn(..., max_parents = max_parents, score = score, iterations = max(1, settings$iterations %/% 10),
+               chains = 1, target = target, run = run_but(run, ranks = FALSE, progress = FALSE),
+               control = control[c("temperatures", "swap_every", "plus_one", "slack")])$edges
     }
-    fit <- resample_edges(fit, data, resample, again, ...)
+    fit <- resample_edges(fit, x, resample, again, ...)
   }
   record(fit, match.call(), chosen, started)
 }
 
-bn_chain_backend <- function(backend, table, run, threads) {
-  if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
-  choose_backend(backend, chain_costs(table, run, threads_for(threads)))
+bn_learn_control <- function(temperatures = NULL, swap_every = 10, thin = NULL, burn_in = NULL, plus_one = TRUE,
+                             slack = 20) as.list(environment())
+
+bn_chain_backend <- function(run, table, settings) {
+  if (length(settings$beta) > 16L) return(cpu_only(run$backend, "Ladders of more than 16 temperatures run"))
+  choose_backend(run$backend, chain_costs(table, settings, run$threads))
 }
 
-chain_costs <- function(table, run, threads) {
+chain_costs <- function(table, settings, threads) {
   nodes <- length(table$nodes)
-  cost_chains(run$iterations, run$ladders, length(run$beta), length(table$score) / nodes, nodes,
-              bn_targets[1 + run$sum + run$layers], threads)
+  cost_chains(settings$iterations, settings$ladders, length(settings$beta), length(table$score) / nodes, nodes,
+              bn_targets[1 + settings$sum + settings$layers], threads)
 }
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.
-run_chains <- function(table, run, ranks, control) {
+run_chains <- function(table, settings, ranks, control) {
   table <- bn_native_table(table)
-  if (is.null(ranks)) return(.Call(C_weft_bn_chain, table, bn_native_run(run), control))
-  temperatures <- length(run$beta)
-  mine <- dealt_to(run$ladders, ranks)
+  if (is.null(ranks)) return(.Call(C_weft_bn_chain, table, bn_native_run(settings), control))
+  temperatures <- length(settings$beta)
+  mine <- dealt_to(settings$ladders, ranks)
   own <- if (length(mine)) {
     columns <- seq(to = max(mine) * temperatures, length.out = length(mine) * temperatures)
-    part <- utils::modifyList(run, list(ladders = length(mine), order = run$order[, columns, drop = FALSE],
-                                        layer = if (run$layers) run$layer[, columns, drop = FALSE]))
+    part <- utils::modifyList(settings, list(ladders = length(mine), order = settings$order[, columns, drop = FALSE],
+                                        layer = if (settings$layers) settings$layer[, columns, drop = FALSE]))
     .Call(C_weft_bn_chain, table, bn_native_run(part, mine[1L] - 1), control)
   }
   parts <- Filter(Negate(is.null), ranks_gather(own, control))
@@ -188,16 +196,16 @@ run_chains <- function(table, run, ranks, control) {
   out <- list(order = together("order", cbind), layer = together("layer", cbind), trace = together("trace", cbind),
               accepted = together("accepted", cbind),
               swapped = together("swapped", c), sampled = together("sampled", c),
-              sample_score = matrix(together("sample_score", c), ncol = run$ladders))
-  best <- best_graphs(together("best_sets", cbind), together("best_score", c), run$best)
+              sample_score = matrix(together("sample_score", c), ncol = settings$ladders))
+  best <- best_graphs(together("best_sets", cbind), together("best_score", c), settings$best)
   c(out, list(best_sets = best$sets, best_score = best$score))
 }
 
 # What native code reads of a run; `ladder0`: ladders before the first of these.
-bn_native_run <- function(run, ladder0 = 0) {
+bn_native_run <- function(settings, ladder0 = 0) {
   read <- c("ladders", "iterations", "thin", "burn_in", "swap_every", "best", "first", "key", "beta", "sum", "layers",
             "order")
-  c(run[read], list(layer = run$layer, ladder0 = ladder0))
+  c(settings[read], list(layer = settings$layer, ladder0 = ladder0))
 }
 
 # Columns of `sets` with their scores, best first; of equal scores the first, each graph once.
@@ -211,29 +219,32 @@ bn_targets <- c("max", "sum", "uniform")
 
 # Their kinds of moves, with the share of the steps that tries each (src/bn/both/moves.h,
 # src/bn/cpu/chains/partitions.c).
-move_shares <- function(run) {
-  if (!run$layers) return(c(swap = 4, adjacent = 4, shift = 8) / 16)
+move_shares <- function(settings) {
+  if (!settings$layers) return(c(swap = 4, adjacent = 4, shift = 8) / 16)
   c(swap = 1, adjacent = 1, shift = 4, split = 2, reverse = 4, renew = 4) / 16
 }
 
 # What arguments are called elsewhere.
-bn_other_names <- c(iss = "ess", alpha = "ess", maxp = "max_parents", max.parents = "max_parents",
+bn_other_names <- c(data = "x", iss = "ess", alpha = "ess", maxp = "max_parents", max.parents = "max_parents",
                     max_iter = "iterations", n_iter = "iterations", restart = "chains", restarts = "chains",
                     whitelist = "prior", blacklist = "prior", method = "score", nthreads = "threads",
                     n_threads = "threads", verbosity = "verbose", correct_bias = "target")
 
-bn_score_settings <- c("ess", "gamma", "prior", "candidates", "plus_one", "interventions", "na", "slack")
+bn_score_settings <- c("ess", "gamma", "prior", "candidates", "interventions", "na")
 
 # Arguments of a call that shape a score table.
-bn_given <- function(call) intersect(names(call), c("max_parents", "score", bn_score_settings))
+bn_given <- function(call, control) {
+  c(intersect(names(call), c("max_parents", "score", bn_score_settings)),
+    intersect(attr(control, "given"), names(formals(bn_scores_control))))
+}
 
-chain_settings <- function(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed) {
+chain_settings <- function(iterations, chains, control, top, target, seed) {
   open <- is.null(iterations) && target == "max"
   iterations <- check_number(iterations %||% 20000, "iterations", min = if (target == "max") 0 else 1, max = 2^53,
                              whole = TRUE)
   quick <- iterations == 0
   iterations <- max(iterations, 1)
-  temperatures <- temperatures %||%
+  temperatures <- control$temperatures %||%
     switch(target, max = c(1, 2), sum = c(1, 1.5, 2.5, 4), uniform = c(1, 1.3, 1.7, 2.2))
   chains <- chains %||% (if (target == "max") 16 else 4)
   temperatures <- readable_numbers(temperatures, "temperatures")
@@ -243,11 +254,12 @@ chain_settings <- function(iterations, chains, temperatures, swap_every, thin, b
     abort_input("`temperatures` must be finite numbers that start with 1 and do not fall.",
                 x = paste0("They are ", describe(temperatures), "."))
   }
-  thin <- check_number(thin %||% max(1, iterations %/% 1000), "thin", min = 1, max = iterations, whole = TRUE)
-  burn_in <- check_number(burn_in %||% (iterations %/% 4), "burn_in", min = 0, max = iterations - 1, whole = TRUE)
+  thin <- check_number(control$thin %||% max(1, iterations %/% 1000), "thin", min = 1, max = iterations, whole = TRUE)
+  burn_in <- check_number(control$burn_in %||% (iterations %/% 4), "burn_in", min = 0, max = iterations - 1,
+                          whole = TRUE)
   list(
     ladders = check_number(chains, "chains", min = 1, max = 1e5, whole = TRUE), iterations = iterations, thin = thin,
-    burn_in = burn_in, swap_every = check_number(swap_every, "swap_every", min = 1, max = 2^31, whole = TRUE),
+    burn_in = burn_in, swap_every = check_number(control$swap_every, "swap_every", min = 1, max = 2^31, whole = TRUE),
     best = check_number(top, "top", min = 1, max = 1e5, whole = TRUE), first = 0, key = draw_key(seed),
     beta = 1 / as.double(temperatures), sum = target != "max", layers = target == "uniform", quick = quick, open = open
   )
@@ -259,8 +271,8 @@ draw_key <- function(seed) {
   as_halves(check_number(seed, "seed", min = 0, max = 2^53, whole = TRUE))
 }
 
-start_orders <- function(start, nodes, run) {
-  replicas <- run$ladders * length(run$beta)
+start_orders <- function(start, nodes, settings) {
+  replicas <- settings$ladders * length(settings$beta)
   if (is.null(start)) return(matrix(-1L, length(nodes), replicas))
   if (is.character(start) && (length(start) != length(nodes) || !setequal(start, nodes))) {
     abort_input("`start` must be a network, or an order of all nodes.", x = not_the_same(start, nodes))
@@ -280,28 +292,28 @@ sets_to_dag <- function(table, sets) {
   dag
 }
 
-chain_result <- function(table, run, out) {
+chain_result <- function(table, settings, out) {
   p <- length(table$nodes)
   found <- sum(!is.na(out$best_score))
-  colnames(out$trace) <- paste0("chain", seq_len(run$ladders))
+  colnames(out$trace) <- paste0("chain", seq_len(settings$ladders))
   list(
-    dag = NULL, score = NA_real_, dags = NULL, edges = NULL, trace = out$trace, table = table, run = run,
+    dag = NULL, score = NA_real_, dags = NULL, edges = NULL, trace = out$trace, table = table, run = settings,
     order = out$order, layer = out$layer, counts = out[c("accepted", "swapped")],
     best_sets = out$best_sets[, seq_len(found), drop = FALSE], best_score = out$best_score[seq_len(found)],
-    sampled = if (run$sum) array(out$sampled, c(p, nrow(out$sample_score), run$ladders)),
+    sampled = if (settings$sum) array(out$sampled, c(p, nrow(out$sample_score), settings$ladders)),
     sample_score = out$sample_score,
-    iterations = run$iterations, target = bn_targets[1 + run$sum + run$layers]
+    iterations = settings$iterations, target = bn_targets[1 + settings$sum + settings$layers]
   )
 }
 
 # Chains that end when enough of their ladders settle at the same best score, and the best graphs then. Where they do
 # not, more kicks help more than more steps.
-chains_until_agreed <- function(table, run, ranks, control, threads) {
+chains_until_agreed <- function(table, settings, ranks, control, threads) {
   fit <- settled <- NULL
   kicks <- most_kicks(table)
-  for (upto in unique(pmax(c(20, 1000) %/% run$thin, 1) * run$thin)) {
+  for (upto in unique(pmax(c(20, 1000) %/% settings$thin, 1) * settings$thin)) {
     done <- if (is.null(fit)) 0 else fit$iterations
-    part <- utils::modifyList(run, list(iterations = upto - done, first = done, burn_in = 0))
+    part <- utils::modifyList(settings, list(iterations = upto - done, first = done, burn_in = 0))
     if (done) part$order <- fit$order
     more <- chain_result(table, part, run_chains(table, part, ranks, control))
     fit <- if (done) join_fits(fit, more) else more
@@ -334,17 +346,17 @@ kicks_of <- function(fit) {
 # `before`. Of many ladders, only the best ones are followed. The chains, from which update() goes on, are left as they
 # are.
 settle <- function(fit, kicks, threads, before = NULL) {
-  run <- fit$run
-  if (fit$iterations < 20 && !isTRUE(run$quick)) return(list(sets = fit$best_sets, score = fit$best_score))
+  settings <- fit$run
+  if (fit$iterations < 20 && !isTRUE(settings$quick)) return(list(sets = fit$best_sets, score = fit$best_score))
   p <- length(fit$table$nodes)
   followed <- utils::head(order(-fit$trace[nrow(fit$trace), ]), max(1, min(64, 2e7 / p^2)))
-  coldest <- (sort(followed) - 1L) * length(run$beta) + 1L
-  plan <- list(order = before$order %||% fit$order[, coldest, drop = FALSE], kicks = kicks, best = run$best,
-               key = (run$key + 1) %% 2^32, first = fit$iterations)
+  coldest <- (sort(followed) - 1L) * length(settings$beta) + 1L
+  plan <- list(order = before$order %||% fit$order[, coldest, drop = FALSE], kicks = kicks, best = settings$best,
+               key = (settings$key + 1) %% 2^32, first = fit$iterations)
   found <- .Call(C_weft_bn_settle, bn_native_table(fit$table), plan, run_control("cpu", threads, FALSE))
   there <- !is.na(found$best_score)
   best <- best_graphs(cbind(before$sets, fit$best_sets, found$best_sets[, there, drop = FALSE]),
-                      c(before$score, fit$best_score, found$best_score[there]), run$best)
+                      c(before$score, fit$best_score, found$best_score[there]), settings$best)
   c(best, found[c("order", "end")])
 }
 
@@ -440,7 +452,7 @@ mean_autocovariance <- function(trace) {
 #'
 #' @param object what [bn_learn()] returned.
 #' @param iterations how many more steps.
-#' @param devices,threads,progress see [bn_learn()].
+#' @param run see [weft_run()].
 #' @param ... ignored.
 #' @return As [bn_learn()], over all steps so far.
 #' @export
@@ -448,7 +460,8 @@ mean_autocovariance <- function(trace) {
 #' d <- data.frame(a = c(0L, 1L, 1L, 0L), b = c(0L, 1L, 1L, 1L))
 #' fit <- bn_learn(d, iterations = 100)
 #' update(fit, iterations = 100)$iterations
-update.weft_bn <- function(object, iterations, devices = NULL, threads = NULL, progress = NULL, ...) {
+update.weft_bn <- function(object, iterations, ..., run = NULL) {
+  run <- as_run(run)
   started <- proc.time()[[3L]]
   need_args("iterations")
   check_bn_chains(object, "object")
@@ -457,22 +470,21 @@ update.weft_bn <- function(object, iterations, devices = NULL, threads = NULL, p
                 x = sprintf("Its edge posteriors are means over %d halves of the rows.", as.integer(object$resample)),
                 i = "Learn anew with more `iterations`.")
   }
-  run <- object$run
-  run$first <- object$iterations
-  run$iterations <- check_number(iterations, "iterations", min = run$thin, max = 2^53 - run$first, whole = TRUE)
-  run$burn_in <- min(max(run$burn_in - run$first, 0), run$iterations)
-  check_chain_memory(run, length(object$table$nodes), before = nrow(object$trace))
-  run$order <- object$order
-  run$layer <- object$layer
+  settings <- object$run
+  settings$first <- object$iterations
+  settings$iterations <- check_number(iterations, "iterations", min = settings$thin, max = 2^53 - settings$first,
+                                      whole = TRUE)
+  settings$burn_in <- min(max(settings$burn_in - settings$first, 0), settings$iterations)
+  check_chain_memory(settings, length(object$table$nodes), before = nrow(object$trace))
+  settings$order <- object$order
+  settings$layer <- object$layer
   backend <- attr(object, "backend")
-  divided <- chain_costs(object$table, run, 1)$divided
-  control <- function(progress) {
-    run_control(backend, threads, progress, object$table$nodes, "Sampling orders",
-                devices_for(devices, backend, divided))
-  }
+  divided <- chain_costs(object$table, settings, 1)$divided
+  native <- run_control(backend, run$threads, run$progress, object$table$nodes, "Sampling orders",
+                        devices_for(run$devices, backend, divided))
   fit <- memory_errors({
-    more <- chain_result(object$table, run, run_chains(object$table, run, NULL, control(progress)))
-    finish_fit(join_fits(object, more), threads)
+    more <- chain_result(object$table, settings, run_chains(object$table, settings, NULL, native))
+    finish_fit(join_fits(object, more), run$threads)
   })
   record(fit, match.call(), list(name = backend, reason = attr(object, "reason")), started)
 }
@@ -530,7 +542,6 @@ print.weft_bn <- function(x, ...) {
     cat_wrapped(sprintf("They are means over %d halves of the rows; `edges_all_rows` has those of all",
                         as.integer(x$resample)))
   }
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 

@@ -20,7 +20,7 @@ capability_lines <- function(file = system.file("capabilities.csv", package = "w
 # The section of ?weft_backend.
 capability_section <- function() {
   c("@section What runs where:",
-    paste("MPI means `distributed = TRUE`. The functions of mutual information and [pca()] read a DelayedMatrix in",
+    paste("MPI means `weft_run(ranks = TRUE)`. The functions of mutual information and [pca()] read a DelayedMatrix in",
           "blocks; the others take it into memory."), "",
     capability_lines())
 }

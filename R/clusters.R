@@ -47,7 +47,8 @@
 #' @param components what [gene_components()] returned for `x`, if it is there already.
 #' @param chains,sweeps see [irm()]; 4 and 100 by default. For `method = "irm"` alone.
 #' @param seed a whole number; by default the draws come from R's generator.
-#' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()]. Groups are found on the CPU.
+#' @param run see [weft_run()].
+#' @param ... not used: any further argument is an error.
 #' @return For `"irm"`, as [irm()], with `converged`. For `"consensus"`, an object of class `weft_clusters`, a list:
 #'   \item{cluster}{the group of each sample, by name; the largest group is 1}
 #'   \item{k}{the number of groups of samples}
@@ -84,22 +85,22 @@
 #' gene_clusters(iris[1:4], seed = 1)
 #' gene_clusters(iris[1:4], k = 3, seed = 1)
 gene_clusters <- function(x, k = NULL, genes = NULL, max_clusters = NULL, method = c("consensus", "irm"),
-                          components = NULL, chains = NULL, sweeps = NULL, seed = NULL, backend = NULL, threads = NULL,
-                          progress = NULL) {
+                          components = NULL, chains = NULL, sweeps = NULL, seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   need_args("x")
   method <- check_choice(method, c("consensus", "irm"), "method")
   if (method == "irm") {
     if (!is.null(k)) abort_input("`k` must be left out for `method = \"irm\"`.", i = "`max_clusters` bounds it.")
-    return(irm_clusters(checked_data(x), genes, max_clusters, chains %||% 4, sweeps %||% 100, seed, backend,
-                        threads, progress))
+    return(irm_clusters(checked_data(x), genes, max_clusters, chains %||% 4, sweeps %||% 100, seed, run))
   }
   for (arg in c("chains", "sweeps")[c(!is.null(chains), !is.null(sweeps))]) {
     abort_input(sprintf("`%s` must be left out unless `method` is \"irm\".", arg),
                 i = "For co-clustering: `method = \"irm\"`. `k` gives a number of groups.")
   }
   started <- proc.time()[[3L]]
-  if (!is.null(backend)) check_choice(backend, backends, "backend")
-  space <- cluster_space(x, genes, components, seed, threads, progress)
+  if (!is.null(run$backend)) check_choice(run$backend, backends, "backend")
+  space <- cluster_space(x, genes, components, seed, run)
   n <- nrow(space$scores)
   if (n < smallest_clustered) {
     abort_input(sprintf("`x` must have at least %d samples to be grouped.", smallest_clustered),
@@ -110,7 +111,7 @@ gene_clusters <- function(x, k = NULL, genes = NULL, max_clusters = NULL, method
   if (!is.null(k) && k > most) {
     abort_input("`k` must be at most `max_clusters`.", x = sprintf("They are %.0f and %.0f.", k, most))
   }
-  how <- list(key = random_key(seed), control = run_control("cpu", threads, progress, task = "Grouping"))
+  how <- list(key = random_key(seed), control = run_control("cpu", run$threads, run$progress, task = "Grouping"))
   samples <- consensus_groups(space$scores, k, most, how)
   loadings <- space$loadings
   genes <- if (!is.null(loadings)) consensus_groups(loadings, NULL, most, how)
@@ -132,13 +133,13 @@ cluster_settings <- list(pool = 5000, subsample = 2000, share = 0.8, subsamples 
                          level = 0.05, null_sets = 99L, dissolved = 0.5, starts = 20)
 
 # Co-clustering by the infinite relational model.
-irm_clusters <- function(q, genes, max_clusters, chains, sweeps, seed, backend, threads, progress) {
+irm_clusters <- function(q, genes, max_clusters, chains, sweeps, seed, run) {
   data <- q$x[, cluster_genes(q, genes %||% 300), drop = FALSE]
   real <- q$kind == "expression"
-  data <- if (real) scaled_columns(data) else 1 * (data > rep(column_spreads(data, threads)$median, each = nrow(data)))
+  data <- if (real) scaled_columns(data)
+          else 1 * (data > rep(column_spreads(data, run$threads)$median, each = nrow(data)))
   fit <- irm(data, family = if (real) "gaussian" else "bernoulli", max_clusters = max_clusters, chains = chains,
-             sweeps = sweeps, seed = seed, backend = if (real) "cpu" else backend, threads = threads,
-             progress = progress)
+             sweeps = sweeps, seed = seed, run = if (real) run_but(run, backend = "cpu") else run)
   fit$converged <- groups_rhat(fit) <= greatest_rhat
   fit
 }
@@ -165,7 +166,7 @@ scaled_columns <- function(x) {
 
 # Scores of the samples on the components that stand out (none: 0 columns), their shares of the variance, and the
 # genes' loadings.
-cluster_space <- function(x, genes, components, seed, threads, progress) {
+cluster_space <- function(x, genes, components, seed, run) {
   if (inherits(x, "prcomp")) {
     if (!is.null(components) || !is.null(genes)) {
       abort_input("`genes` and `components` must be left out where `x` has components already.")
@@ -186,17 +187,17 @@ cluster_space <- function(x, genes, components, seed, threads, progress) {
     }
     return(space_of(pc))
   }
-  space_of(own_components(q, seed, threads, progress))
+  space_of(own_components(q, seed, run))
 }
 
 # Components of the data; of few genes all of them, as groups may show in each gene by itself.
-own_components <- function(q, seed, threads, progress) {
+own_components <- function(q, seed, run) {
   if (ncol(q$x) > few_genes) {
-    return(withCallingHandlers(gene_components(q, seed = seed, threads = threads, progress = progress),
+    return(withCallingHandlers(gene_components(q, seed = seed, run = run),
                                weft_warning_hidden_batch = function(w) invokeRestart("muffleWarning")))
   }
-  pc <- pca(q$x, min(ncol(q$x), nrow(q$x) - 1L), scale = TRUE, seed = seed, backend = "cpu", threads = threads,
-            progress = FALSE)
+  pc <- pca(q$x, min(ncol(q$x), nrow(q$x) - 1L), scale = TRUE, seed = seed,
+            run = run_but(run, backend = "cpu", progress = FALSE))
   pc$leading <- length(pc$sdev)
   pc
 }

@@ -86,14 +86,14 @@ raise_native <- function(status, message, column, control) {
   if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
   hint <- switch(status,
     memory = if (about_device_memory(message)) {
-      paste("Use fewer columns or rows, or `backend = \"cpu\"`; `options(weft.device_memory =)` bounds what weft takes",
+      paste("Use fewer columns or rows, or `run = \"cpu\"`; `options(weft.device_memory =)` bounds what weft takes",
             "of a shared device.")
     } else {
       "Use fewer columns or rows, or end other work on this machine."
     },
     device = paste0("`weft_sitrep()` shows what this machine has",
                     if (identical(control$backend, "cuda") &&
-                        !about_ranks(message)) "; `backend = \"cpu\"` gives the same result", "."),
+                        !about_ranks(message)) "; `run = \"cpu\"` gives the same result", "."),
     internal = paste("This is a bug in weft.", how_to_report)
   )
   weft_abort(status, message, i = hint)
@@ -206,7 +206,8 @@ check_choice <- function(x, choices, arg) {
   if (is_word(x) && x %in% choices) return(x)
   abort_input(
     sprintf("`%s` must be one of %s.", arg, paste0("\"", choices, "\"", collapse = ", ")),
-    x = paste0("It is ", describe(x), ".")
+    x = paste0("It is ", describe(x), "."),
+    i = if (is_word(x) && length(like <- most_alike(x, choices))) sprintf("Did you mean \"%s\"?", like)
   )
 }
 
@@ -217,20 +218,52 @@ check_flag <- function(x, arg) {
 }
 
 # What `...` may hold: arguments called `.allowed`. A function has `...` so that a wrong name is an error of ours, which
-# says what other functions' names (`.known`, from their name to ours) are called here. Its own arguments begin with a
-# dot, or a user's `k` would be taken for `known`.
-check_dots <- function(.allowed, .known = character(), ...) {
+# says what is meant: what other packages' names (`.known`, from their name to ours) are called here, what is part of
+# another argument (`.inside`, by name; `.control` has the settings of `control` as its arguments), or the argument
+# whose name is most alike. Its own arguments begin with a dot, or a user's `k` would be taken for `known`.
+check_dots <- function(..., .allowed = character(), .known = character(), .control = NULL, .inside = list(),
+                       .has = names(formals(sys.function(sys.parent())))) {
   if (!...length()) return(invisible())
   given <- names(substitute(list(...)))[-1L] %||% rep("", ...length())
   wrong <- given[!given %in% .allowed]
   if (!length(wrong)) return(invisible())
-  has <- c(names(formals(sys.function(sys.parent()))), .allowed)
-  meant <- intersect(.known[wrong[wrong %in% names(.known)]], has)
-  named <- wrong[nzchar(wrong)]
-  abort_input("Arguments must be ones that the function has.",
-              x = if (length(named)) sprintf("There is no %s.", label_some(named))
-                  else sprintf("%d too many were given without a name.", length(wrong)),
-              i = if (length(meant)) sprintf("Here it is called %s.", label_some(meant)))
+  if (!any(nzchar(wrong))) {
+    abort_input("Arguments must be ones that the function has.",
+                x = sprintf("%s too many given without a name.",
+                            if (length(wrong) == 1L) "One was" else paste(length(wrong), "were")))
+  }
+  wrong <- wrong[nzchar(wrong)]
+  if (!is.null(.control)) .inside$`control = list` <- names(formals(.control))
+  meant <- vapply(wrong, argument_meant, "", setdiff(c(.has, .allowed), "..."), .known, .inside)
+  abort_input(paste0("Unknown argument `", plain_text(wrong[1L]), "`", meant[1L],
+                     if (!endsWith(meant[1L], "?")) "."),
+              x = if (length(wrong) > 1L) {
+                paste0("Unknown, too: ", paste0("`", plain_text(wrong[-1L]), "`", meant[-1L], collapse = ", "), ".")
+              })
+}
+
+# "; use `run = "cuda"`", and the like; "" where nothing is like it.
+argument_meant <- function(name, has, known, inside) {
+  place <- function(name) { # where an argument stands, in words of code
+    if (name %in% names(run_settings) && "run" %in% has) return(paste0("run = ", run_settings[[name]]))
+    for (of in names(inside)) if (name %in% inside[[of]]) return(sprintf("%s(%s = )", of, name))
+    if (name %in% has) name
+  }
+  at <- place(name)
+  if (!is.null(at)) return(sprintf("; use `%s`", at))
+  like <- if (name %in% names(known)) known[[name]] else most_alike(name, c(has, unlist(inside), names(known)))
+  if (!length(like)) return("")
+  at <- place(if (like %in% names(known)) known[[like]] else like)
+  if (is.null(at)) "" else sprintf("; did you mean `%s`?", at)
+}
+
+# Of `words` the one most like `word`: one begins or ends with the other, or few letters differ. NULL where none is.
+most_alike <- function(word, words) {
+  if (!length(words) || !nzchar(word) || nchar(word) > 100L) return(NULL)
+  part <- words[startsWith(words, word) | startsWith(word, words) | endsWith(words, word)]
+  if (nchar(word) > 1L && length(part)) return(part[which.max(nchar(part))])
+  apart <- utils::adist(tolower(word), tolower(words))
+  if (min(apart) <= nchar(word) %/% 3) words[which.min(apart)]
 }
 
 check_number <- function(x, arg, min = -Inf, max = Inf, whole = FALSE) {

@@ -24,7 +24,7 @@
 #' @param bins the number of bins, for `"equalfreq"` and `"equalwidth"`.
 #' @param class for `"mdl"`, `"caim"`, `"cacc"` and `"ameva"`: one category per row.
 #' @param z for `"sd"`: the number of standard deviations.
-#' @param threads see [weft_threads()].
+#' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame of class `weft_bins` of factors. The attribute `"cuts"` has the cut points by column.
 #' @seealso `bins =` in [mi_rank()], [mi_matrix()] and [mi_select()], which cuts by equal frequency in the same call.
@@ -36,9 +36,10 @@
 #' predict(d, data.frame(Petal.Width = c(0.3, 2.1)))
 # nolint end
 discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd"), bins = 5,
-                       class = NULL, z = 1, assay = NULL, threads = NULL, ...) {
+                       class = NULL, z = 1, assay = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(..., .known = c(breaks = "bins", nbins = "bins", nb = "bins", disc = "method", y = "class"))
   need_args("x")
-  check_dots(character(), c(breaks = "bins", nbins = "bins", nb = "bins", disc = "method", y = "class"), ...)
   if (is.numeric(method) && length(method) == 1L) {
     abort_input("`method` must be the name of a method.", x = paste0("It is ", describe(method), "."),
                 i = sprintf("A number of bins goes into `bins = %s`.", describe(method)))
@@ -57,13 +58,13 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   values <- memory_errors(column_matrix(frame[numbers]))
   if (method %in% c("equalwidth", "sd")) check_finite_columns(values, names(frame)[numbers])
   rules <- switch(method,
-    equalfreq = lapply(find_cuts(values, bins = bins, threads = threads), function(cuts) list(cuts = cuts)),
+    equalfreq = lapply(find_cuts(values, bins = bins, threads = run$threads), function(cuts) list(cuts = cuts)),
     equalwidth = lapply(seq_len(ncol(values)), function(j) width_rule(values[, j], bins)),
     sd = lapply(seq_len(ncol(values)), function(j) sd_rule(values[, j], z)),
-    lapply(find_cuts(values, method, target = target, threads = threads), function(cuts) list(cuts = cuts))
+    lapply(find_cuts(values, method, target = target, threads = run$threads), function(cuts) list(cuts = cuts))
   )
   names(rules) <- names(frame)[numbers]
-  out <- memory_errors(apply_rules(frame, numbers, rules, threads))
+  out <- memory_errors(apply_rules(frame, numbers, rules, run$threads))
   new_result(out, class = c("weft_bins", "data.frame"), method = method, rules = rules,
             cuts = lapply(rules, `[[`, "cuts"))
 }

@@ -32,6 +32,8 @@ escaped_as_in_r <- function(code) {
 # For pandoc's Markdown, its front matter in YAML, and whatever is made from these: every character with a meaning in
 # any of them is a number, and so is a space that a line begins with, so that no sequence of them can be markup,
 # mathematics, a link, a quotation or code; and so is every character beyond ASCII, which a locale may lack.
+#' @rdname report_parts
+#' @export
 markdown_text <- function(x) {
   x <- replace_characters(plain_text(x), setdiff(33:126, c(48:57, 65:90, 97:122)),
                           function(code) sprintf("&#%d;", as.integer(code)))

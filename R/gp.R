@@ -19,7 +19,7 @@
 #'   quicker, and else 100.
 #' @param tolerance of the residual relative to `y`; in the prediction's variances, to the covariances.
 #' @param max_iterations the most iterations.
-#' @param backend,threads,progress see [kernel_sum()].
+#' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return An object of class `weft_gp`: `alpha`, `iterations`, `residual` and what was given. `saveRDS()` keeps it.
 #' @export
@@ -29,13 +29,13 @@
 #' g
 #' predict(g, c(50, 80), se = TRUE)
 gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2, variance = 1, rank = NULL,
-                          tolerance = 1e-6,
-                          max_iterations = 1000, backend = NULL, threads = NULL, progress = NULL, ...) {
+                          tolerance = 1e-6, max_iterations = 1000, run = NULL, ...) {
+  run <- as_run(run)
   started <- proc.time()[[3L]]
+  check_dots(..., .known = kernel_names_elsewhere)
   need_args("x", "y")
-  check_dots(character(), kernel_names_elsewhere, ...)
   kernel <- check_choice(kernel, definite_kernels, "kernel")
-  backend <- use_backend(backend)
+  run$backend <- use_backend(run$backend)
   x <- kernel_points(x, "x")
   check_definite(kernel, ncol(x))
   y <- check_response(y, nrow(x))
@@ -45,13 +45,13 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   tolerance <- check_number(tolerance, "tolerance", min = 1e-14, max = 1)
   max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e9, whole = TRUE)
   if (!nrow(x)) abort_input("`x` must have at least one row.")
-  if (is.null(rank)) rank <- gp_rank(nrow(x), ncol(x), kernel, backend)
+  if (is.null(rank)) rank <- gp_rank(nrow(x), ncol(x), kernel, run$backend)
   object <- new_result(class = "weft_gp", list(
     kernel = kernel, bandwidth = plain_bandwidth(bandwidth, x), noise = noise,
     variance = variance, rank = rank, tolerance = tolerance, max_iterations = max_iterations, data = unname(x),
-    names = colnames(x), rows = rownames(x), d = ncol(x), n = nrow(x), y = y, backend = backend
+    names = colnames(x), rows = rownames(x), d = ncol(x), n = nrow(x), y = y, backend = run$backend
   ))
-  solved <- gp_solve(object, gp_preconditioner(object, threads), matrix(y), threads, progress)
+  solved <- gp_solve(object, gp_preconditioner(object, run$threads), matrix(y), run)
   object$alpha <- solved$x[, 1L]
   object$iterations <- solved$iterations
   object$residual <- solved$residual
@@ -64,7 +64,8 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
 gp_preconditioner <- function(object, threads) {
   r <- min(object$rank, object$n)
   if (r < 1) return(function(v) v)
-  problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, threads = threads)
+  problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth,
+                            run = as_run(weft_run(threads = threads)))
   z <- native_points(object$data, problem)
   whole <- if (r == object$n) {
     gp_factor(z, object$kernel, problem$bandwidth$h, object$variance, object$noise, problem$control)
@@ -77,7 +78,7 @@ gp_preconditioner <- function(object, threads) {
 }
 
 # Conjugate gradients for all columns of b at once.
-gp_solve <- function(object, precondition, b, threads, progress) {
+gp_solve <- function(object, precondition, b, run) {
   x <- matrix(0, nrow(b), ncol(b))
   r <- b
   size <- sqrt(colSums(b^2))
@@ -87,7 +88,7 @@ gp_solve <- function(object, precondition, b, threads, progress) {
   rz <- colSums(r * z)
   iterations <- 0
   while (any(sqrt(colSums(r^2)) > object$tolerance * size) && iterations < object$max_iterations) {
-    q <- gp_product_self(object, p, threads, progress) + object$noise * p
+    q <- gp_product_self(object, p, run) + object$noise * p
     step <- rz / colSums(p * q)
     step[!is.finite(step)] <- 0
     x <- x + p * rep(step, each = nrow(b))
@@ -109,10 +110,10 @@ gp_solve <- function(object, precondition, b, threads, progress) {
   list(x = x, iterations = iterations, residual = residual)
 }
 
-gp_product_self <- function(object, v, threads, progress) {
+gp_product_self <- function(object, v, run) {
   matrix(object$variance *
-         kernel_sum(object$data, weights = v, kernel = object$kernel, bandwidth = object$bandwidth, threads = threads,
-                                      progress = progress), nrow(v))
+         kernel_sum(object$data, weights = v, kernel = object$kernel, bandwidth = object$bandwidth,
+                    run = run_but(run, verbose = FALSE)), nrow(v))
 }
 
 #' Predictions of a Gaussian process
@@ -121,7 +122,7 @@ gp_product_self <- function(object, v, threads, progress) {
 #' @param newdata points in rows; columns with names of the data are found by name. Missing:
 #'   the points of the regression.
 #' @param se also give the standard deviations of the process (without the noise).
-#' @param threads,progress see [kernel_sum()].
+#' @param run see [weft_run()].
 #' @param ... for `plot()`, arguments of [graphics::plot.default()]; otherwise ignored.
 #' @return `predict()`: the mean, or with `se = TRUE` a list `fit`, `se`. `summary()`: what `glance()` gives. `print()`
 #'   and `plot()`, which draws a process on one variable with bands of 1.96 standard deviations: `x`, invisibly.
@@ -130,16 +131,16 @@ gp_product_self <- function(object, v, threads, progress) {
 #' g <- gp_regression(1:10, sin(1:10), bandwidth = 2)
 #' predict(g, c(2.5, 100), se = TRUE)
 #' plot(g)
-predict.weft_gp <- function(object, newdata = NULL, se = FALSE, threads = NULL, progress = NULL, ...) {
+predict.weft_gp <- function(object, newdata = NULL, se = FALSE, ..., run = NULL) {
+  run <- as_run(run)
   check_parts(object, "gp_regression()", gp_parts(object))
   se <- check_flag(se, "se")
   q <- if (is.null(newdata)) name_rows(object$data, object$rows) else match_columns(newdata, object)
   fit <- object$variance *
-    kernel_sum(q, object$data, weights = object$alpha, kernel = object$kernel, bandwidth = object$bandwidth,
-                                      threads = threads, progress = progress)
+    kernel_sum(q, object$data, weights = object$alpha, kernel = object$kernel, bandwidth = object$bandwidth, run = run)
   if (!se) return(fit)
-  precondition <- gp_preconditioner(object, threads)
-  problem <- kernel_problem(q, object$data, NULL, object$kernel, object$bandwidth, threads = threads)
+  precondition <- gp_preconditioner(object, run$threads)
+  problem <- kernel_problem(q, object$data, NULL, object$kernel, object$bandwidth, run = run)
   at <- native_points(object$data, problem)
   to <- native_points(q, problem)
   error <- numeric(nrow(q))
@@ -147,7 +148,7 @@ predict.weft_gp <- function(object, newdata = NULL, se = FALSE, threads = NULL, 
     if (!nrow(q)) break
     some <- seq.int(first, min(nrow(q), first + 31))
     k <- kernel_matrix(at, some_points(to, some), problem, object$variance)
-    error[some] <- sqrt(pmax(object$variance - colSums(k * gp_solve(object, precondition, k, threads, progress)$x), 0))
+    error[some] <- sqrt(pmax(object$variance - colSums(k * gp_solve(object, precondition, k, run)$x), 0))
   }
   list(fit = fit, se = name_rows(error, rownames(q)))
 }

@@ -9,7 +9,7 @@ can_fork <- function() .Platform$OS.type == "unix" && !.Platform$GUI %in% c("AQU
 begin_apart <- function(f, loud = FALSE) {
   here <- list(f = f)
   if (!can_fork()) return(here)
-  begin <- getExportedValue("parallel", "mcparallel") # which Windows does not have
+  begin <- parallel::mcparallel # which Windows does not have
   tryCatch(begin({
     if (!loud) .Call(C_weft_child_begin)
     tryCatch(list(value = f()), error = function(e) list(error = e))
@@ -21,7 +21,7 @@ end_apart <- function(job, died) {
   if (!inherits(job, "parallelJob")) return(job$f())
   done <- FALSE
   on.exit(if (!done) stop_apart(job))
-  out <- suppressWarnings(getExportedValue("parallel", "mccollect")(job))[[1L]]
+  out <- suppressWarnings(parallel::mccollect(job))[[1L]]
   done <- TRUE
   if (!is.list(out)) died()
   if (!is.null(out$error)) stop(out$error)
@@ -32,7 +32,7 @@ stop_apart <- function(job) {
   if (!inherits(job, "parallelJob")) return(invisible())
   tools::pskill(job$pid, tools::SIGKILL)
   # no longer than a second: a program that the child had started may keep its pipe open
-  suppressWarnings(getExportedValue("parallel", "mccollect")(job, wait = FALSE, timeout = 1))
+  suppressWarnings(parallel::mccollect(job, wait = FALSE, timeout = 1))
   invisible()
 }
 

@@ -49,12 +49,10 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
     names <- rownames(x$dag)
   } else if (inherits(x, "weft_comparison")) {
     edges <- checked_comparison(x)$edges
-    names(edges)[1:2] <- c("from", "to")
     names <- network_features(x$networks[[1L]])
   } else if (inherits(x, "weft_network")) {
     x <- checked_step(x, "network", "x", "mi_network()")
     edges <- reading("x", as.data.frame(x))
-    names(edges)[1:2] <- c("from", "to")
     names <- network_features(x)
   } else {
     abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
@@ -87,7 +85,7 @@ network_convert <- function(x, to = c("igraph", "graphNEL", "tidygraph", "bnlear
   if (to == "tidygraph") { # not declared: it is not needed for more than this line
     edges <- tables$edges
     edges[c("from", "to")] <- lapply(edges[c("from", "to")], match, tables$nodes$name)
-    return(getExportedValue("tidygraph", "tbl_graph")(nodes = tables$nodes, edges = edges, directed = tables$directed))
+    return(tidygraph::tbl_graph(nodes = tables$nodes, edges = edges, directed = tables$directed))
   }
   igraph::graph_from_data_frame(tables$edges, directed = tables$directed, vertices = tables$nodes)
 }

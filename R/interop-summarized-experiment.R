@@ -63,7 +63,7 @@ add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
     SingleCellExperiment::reducedDims(x) <- reduced
   }
   about <- list(call = fit$call, steps = fit$steps, log = fit$quality$log, seed = fit$seed, version = fit$version)
-  metadata <- getExportedValue("S4Vectors", "metadata")(x)
+  metadata <- S4Vectors::metadata(x)
   metadata[[sub("_$", "", prefix)]] <- about
-  getExportedValue("S4Vectors", "metadata<-")(x, value = metadata)
+  S4Vectors::`metadata<-`(x, value = metadata)
 }

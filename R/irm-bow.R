@@ -7,7 +7,7 @@
 #' @param file,vocab names of the files; without `vocab` words have no names. Written files replace others as those of
 #'   [write_network()] do.
 #' @param counts keep the counts, for `family = "poisson"`; otherwise a word is either present or absent.
-#' @param A a sparse Matrix or matrix with words in rows and documents in columns, as `read_bag_of_words()` returns.
+#' @param x a sparse Matrix or matrix with words in rows and documents in columns, as `read_bag_of_words()` returns.
 #' @return `read_bag_of_words()`: a dgCMatrix (counts) or ngCMatrix, words in rows, documents in columns;
 #'   `write_bag_of_words()`: `file`, invisibly.
 #' @export
@@ -73,14 +73,14 @@ whole_numbers <- function(file) {
 
 #' @rdname read_bag_of_words
 #' @export
-write_bag_of_words <- function(A, file, vocab = NULL) {
-  need_args("A", "file")
+write_bag_of_words <- function(x, file, vocab = NULL) {
+  need_args("x", "file")
   file <- check_output(file, "file")
   if (!is.null(vocab)) vocab <- check_output(vocab, "vocab")
-  pairs <- listed_pairs(irm_pairs(A, "bipartite", TRUE, NULL, NULL, NULL))
+  pairs <- listed_pairs(irm_pairs(x, "bipartite", TRUE, NULL, NULL, NULL))
   names <- enc2utf8(as.character(pairs$row_names %||% paste0("V", seq_len(pairs$n_row))))
   if (!is.null(vocab) && any(grepl("[\r\n]", names, useBytes = TRUE))) {
-    abort_input("Row names of `A` must have no line breaks: each is a line of `vocab`.",
+    abort_input("Row names of `x` must have no line breaks: each is a line of `vocab`.",
                 x = sprintf("That of row %d has one.", which(grepl("[\r\n]", names, useBytes = TRUE))[1L]))
   }
   order <- order(pairs$to, pairs$from)

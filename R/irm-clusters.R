@@ -72,43 +72,43 @@ prior_alpha <- function(prior) if (prior$sample_alpha) rep(prior$hyper[1L] / pri
 
 # By mode: the limit, the share of the sweeps after the burn-in in which more clusters might have been (NA for a limit
 # of one, which was asked for), how many such sweeps there are, and what the limit was before it was raised.
-limits_of <- function(run) {
-  burn_in <- run$burn_in %||% (run$done %/% 2)
-  after <- seq.int(burn_in + 1, length.out = run$done - burn_in)
-  modes <- if (run$graph$kind == "bipartite") c("row", "col") else "row"
-  limit <- run$model$max_clusters[seq_along(modes)]
-  full <- vapply(modes, function(mode) mean(run$trace[[paste0(mode, "_full")]][after, ]), 0)
-  alpha <- vapply(seq_along(modes), function(at) mean(run$trace$alpha[after, at, ]), 0)
+limits_of <- function(job) {
+  burn_in <- job$burn_in %||% (job$done %/% 2)
+  after <- seq.int(burn_in + 1, length.out = job$done - burn_in)
+  modes <- if (job$graph$kind == "bipartite") c("row", "col") else "row"
+  limit <- job$model$max_clusters[seq_along(modes)]
+  full <- vapply(modes, function(mode) mean(job$trace[[paste0(mode, "_full")]][after, ]), 0)
+  alpha <- vapply(seq_along(modes), function(at) mean(job$trace$alpha[after, at, ]), 0)
   as_frame(list(mode = modes, limit = limit, full = unname(ifelse(limit == 1, NA, full)),
-                first = run$first_limits[seq_along(modes)], alpha = alpha, sweeps = rep(length(after), length(modes))))
+                first = job$first_limits[seq_along(modes)], alpha = alpha, sweeps = rep(length(after), length(modes))))
 }
 
 is_reached <- function(limits) !is.na(limits$full) & limits$full > full_share
 
 # Twice the limits that were reached, where the user gave none; NULL when none is to be raised.
-larger_limits <- function(run) {
-  if (!run$grows) return(NULL)
-  limits <- limits_of(run)
-  nodes <- run_nodes(run)
-  k <- run$model$max_clusters
+larger_limits <- function(job) {
+  if (!job$grows) return(NULL)
+  limits <- limits_of(job)
+  nodes <- run_nodes(job)
+  k <- job$model$max_clusters
   raise <- which(is_reached(limits) & limits$sweeps >= full_sweeps)
   k[raise] <- pmin(2 * k[raise], most_labels)
   blocks <- prod(k[c(1L, if (nodes[2L] > 0) 2L else 1L)])
-  if (identical(k, run$model$max_clusters) || (run$sampler == "blocked" && blocks > most_blocks)) return(NULL)
+  if (identical(k, job$model$max_clusters) || (job$sampler == "blocked" && blocks > most_blocks)) return(NULL)
   k
 }
 
 # The run from its beginning, with other limits.
-run_again <- function(run, limits) {
-  run$model$max_clusters <- limits
-  alpha <- if (run$model$sample_alpha) c(1, 1) else run$state$alpha[1:2]
-  beta <- if (run$model$sample_beta) c(1, 1) else run$state$beta[1:2]
-  nodes <- run_nodes(run)
-  start <- pmin(limits, pmax(most_start, run$first_limits))
-  run$state <- start_state(run$graph, run$init, run$model, run$chains, list(alpha = alpha, beta = beta), nodes, start)
-  run$done <- 0
-  run["trace"] <- list(NULL)
-  run
+run_again <- function(job, limits) {
+  job$model$max_clusters <- limits
+  alpha <- if (job$model$sample_alpha) c(1, 1) else job$state$alpha[1:2]
+  beta <- if (job$model$sample_beta) c(1, 1) else job$state$beta[1:2]
+  nodes <- run_nodes(job)
+  start <- pmin(limits, pmax(most_start, job$first_limits))
+  job$state <- start_state(job$graph, job$init, job$model, job$chains, list(alpha = alpha, beta = beta), nodes, start)
+  job$done <- 0
+  job["trace"] <- list(NULL)
+  job
 }
 
 mode_nodes <- function(type, at) if (type == "bipartite") c("rows", "columns")[at] else "nodes"

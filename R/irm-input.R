@@ -6,7 +6,7 @@ irm_types <- c("bipartite", "directed", "undirected")
 
 irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self = FALSE, assay = NULL,
                       threshold = NULL, dim = NULL, progress = FALSE) {
-  if (inherits(A, "weft_irm_graph")) return(check_irm_graph(A, "`A`"))
+  if (inherits(A, "weft_irm_graph")) return(check_irm_graph(A, "`x`"))
   if (!is.null(type)) type <- check_choice(type, irm_types, "type")
   self <- check_flag(self, "self")
   if (family == "gaussian") return(real_graph(A, type, missing, self, assay, threshold, dim, progress))
@@ -16,7 +16,7 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
   shape <- c(pairs$n_row, pairs$n_col)
   if (type != "bipartite") {
     if (shape[1L] != shape[2L]) {
-      abort_input(sprintf("`A` must be square for `type = \"%s\"`: rows and columns are the same nodes.", type),
+      abort_input(sprintf("`x` must be square for `type = \"%s\"`: rows and columns are the same nodes.", type),
                   x = sprintf("It has %d rows and %d columns.", shape[1L], shape[2L]),
                   i = "`type = \"bipartite\"` groups rows and columns separately.")
     }
@@ -54,7 +54,7 @@ plain_names <- function(x) if (!is.null(x)) enc2utf8(as.character(x))
 
 check_shape <- function(shape) {
   if (all(shape >= 1)) return()
-  abort_input("`A` must have at least one row and one column.", x = sprintf("It has %d and %d.", shape[1L], shape[2L]))
+  abort_input("`x` must have at least one row and one column.", x = sprintf("It has %d and %d.", shape[1L], shape[2L]))
 }
 
 irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
@@ -65,11 +65,11 @@ irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
   if (source$kind == "frame") return(edge_pairs(A, type, poisson, dim))
   # rows are the experiment's, features
   if (source$experiment) A <- turn(if (source$kind == "sparse") A else as.matrix(A))
-  if (!is.null(dim)) abort_input("`dim` is for edge lists.", x = paste0("`A` is ", describe(A), "."))
+  if (!is.null(dim)) abort_input("`dim` is for edge lists.", x = paste0("`x` is ", describe(A), "."))
   if (source$kind == "sparse") return(sparse_pairs(A, poisson, threshold))
   if (is.matrix(A) && (is.numeric(A) || is.logical(A))) return(dense_pairs(A, poisson, threshold))
   abort_input(
-    "`A` must be a matrix, a sparse Matrix, an edge list in a data frame, an igraph or a SummarizedExperiment.",
+    "`x` must be a matrix, a sparse Matrix, an edge list in a data frame, an igraph or a SummarizedExperiment.",
     x = paste0("It is ", describe(A), "."))
 }
 
@@ -135,9 +135,9 @@ check_values <- function(value, from, to, poisson, threshold) {
   where <- sprintf("Row %d, column %d holds %s; %d value%s like it.", as.integer(from[at]), as.integer(to[at]),
                    format(value[at]), sum(bad) - 1L, if (sum(bad) == 2L) " is" else "s are")
   if (poisson) {
-    abort_input("`A` must hold whole numbers from 0 to 2147483647 for `family = \"poisson\"`.", x = where)
+    abort_input("`x` must hold whole numbers from 0 to 2147483647 for `family = \"poisson\"`.", x = where)
   }
-  abort_input("`A` must hold 0 and 1 only.", x = where,
+  abort_input("`x` must hold 0 and 1 only.", x = where,
               i = "Counts need `family = \"poisson\"`; `threshold =` makes a link of every value above it.")
 }
 
@@ -152,8 +152,8 @@ upper_triangle <- function(pairs, poisson) {
   odd <- (is.na(back) | value[back] != value) & !(forward %in% hidden)
   if (any(odd)) {
     at <- which(odd)[1L]
-    abort_input("`A` must be symmetric for `type = \"undirected\"`.",
-                x = sprintf("A[%d, %d] and A[%d, %d] differ.", as.integer(pairs$from[at]), as.integer(pairs$to[at]),
+    abort_input("`x` must be symmetric for `type = \"undirected\"`.",
+                x = sprintf("x[%d, %d] and x[%d, %d] differ.", as.integer(pairs$from[at]), as.integer(pairs$to[at]),
                             as.integer(pairs$to[at]), as.integer(pairs$from[at])),
                 i = "`type = \"directed\"` takes it as it is.")
   }
@@ -171,7 +171,7 @@ edge_pairs <- function(A, type, poisson, dim) {
   if (!ncol(A) %in% wanted) {
     abort_input(if (poisson) "An edge list must have two columns, or three with counts."
                 else "An edge list must have two columns.",
-                x = paste0("`A` is ", describe(A), "."), i = "A 0/1 data frame becomes a matrix with `as.matrix()`.")
+                x = paste0("`x` is ", describe(A), "."), i = "A 0/1 data frame becomes a matrix with `as.matrix()`.")
   }
   weight <- NULL
   if (ncol(A) == 3L) {
@@ -298,14 +298,14 @@ missing_pairs <- function(missing, shape, pairs, type) {
 
 check_missing_shape <- function(missing, shape) {
   if (identical(as.integer(dim(missing)), as.integer(shape))) return()
-  abort_input("`missing` must have the shape of `A`.", x = sprintf("It has %d rows and %d columns, `A` %d and %d.",
+  abort_input("`missing` must have the shape of `x`.", x = sprintf("It has %d rows and %d columns, `x` %d and %d.",
                                                                    nrow(missing), ncol(missing), shape[1L], shape[2L]))
 }
 
 # Two columns of indices or names to list(from, to).
 named_pairs <- function(x, shape, row_names, col_names, arg, i = NULL) {
   if (!(is.data.frame(x) || is.matrix(x)) || ncol(x) != 2L) {
-    abort_input(sprintf("`%s` must be two columns: rows and columns of `A`, by index or name.", arg),
+    abort_input(sprintf("`%s` must be two columns: rows and columns of `x`, by index or name.", arg),
                 x = paste0("It is ", describe(x), "."), i = i)
   }
   list(from = look_up(x[, 1L, drop = TRUE], row_names, shape[1L], arg, "row"),
@@ -318,8 +318,8 @@ look_up <- function(x, names, n, arg, what) {
   if (is.numeric(x)) known <- ifelse(x == round(x) & x >= 1 & x <= n, x, NA)
   if (!anyNA(known)) return(as.integer(known))
   bad <- x[[which(is.na(known))[1L]]]
-  abort_input(sprintf("`%s` must name %ss of `A`%s.", arg, what,
+  abort_input(sprintf("`%s` must name %ss of `x`%s.", arg, what,
                       if (is.character(x)) "" else sprintf(" by indices from 1 to %d", as.integer(n))),
               x = sprintf("There is no %s %s.", what, format(bad)),
-              i = if (is.character(x) && is.null(names)) "`A` has no such names; use indices.")
+              i = if (is.character(x) && is.null(names)) "`x` has no such names; use indices.")
 }

@@ -12,21 +12,22 @@
 #' P \log(2\pi s^2)/2}.
 #'
 #' @inheritParams irm
-#' @param row_cluster,col_cluster one cluster per row and per column of `A`: numbers, characters or a factor. A one-mode
+#' @param row_cluster,col_cluster one cluster per row and per column of `x`: numbers, characters or a factor. A one-mode
 #'   graph has `row_cluster` only.
-#' @param alpha,beta as in [irm()], but fixed.
+#' @param alpha,beta as in [irm_prior()], but fixed.
+#' @param self,assay,threshold,dim as in `control` of [irm()].
 #' @return A number.
 #' @export
 #' @examples
 #' A <- rbind(c(1, 1, 0), c(1, 1, 0), c(0, 0, 1))
 #' irm_log_posterior(A, c(1, 1, 2), c(1, 1, 2))
 #' irm_log_posterior(A, c(1, 1, 1), c(1, 1, 1))
-irm_log_posterior <- function(A, row_cluster, col_cluster = NULL, alpha = 1, beta = c(1, 1), missing = NULL,
+irm_log_posterior <- function(x, row_cluster, col_cluster = NULL, alpha = 1, beta = c(1, 1), missing = NULL,
                               type = NULL, family = c("bernoulli", "poisson", "gaussian"), self = FALSE, assay = NULL,
                               threshold = NULL, dim = NULL) {
-  need_args("A", "row_cluster")
+  need_args("x", "row_cluster")
   family <- check_choice(family, irm_families, "family")
-  graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
+  graph <- irm_graph(x, type, family, missing, self, assay, threshold, dim)
   hyper <- check_hyper(alpha, beta)
   if (hyper$sample_alpha || hyper$sample_beta) {
     abort_input("`alpha` and `beta` must be numbers here.", x = "One is \"sample\".")

@@ -5,7 +5,7 @@
 #' "blocks"`, the blocks.
 #'
 #' @param object,x what [irm()] returned.
-#' @param pairs two columns, rows and columns of `A` by index or name; NULL for all pairs.
+#' @param pairs two columns, rows and columns of `x` by index or name; NULL for all pairs.
 #' @param uncertainty whether to give the standard deviation over partitions and within blocks, too.
 #' @param samples the largest number of partitions to average over.
 #' @param what `"nodes"` or `"blocks"`.
@@ -19,8 +19,8 @@
 #' predict(fit, cbind(1:3, 4:6), uncertainty = TRUE)
 #' head(as.data.frame(fit))
 predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples = 100L, ...) {
-  check_irm_fit(object, run = TRUE)
-  check_dots(character(), c(newdata = "pairs", se.fit = "uncertainty"), ...)
+  check_irm_fit(object, job = TRUE)
+  check_dots(..., .known = c(newdata = "pairs", se.fit = "uncertainty"))
   uncertainty <- check_flag(uncertainty, "uncertainty")
   samples <- check_number(samples, "samples", min = 1, whole = TRUE)
   graph <- object$run$graph

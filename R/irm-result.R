@@ -2,28 +2,28 @@
 
 coassignment_limit <- 2000L
 
-irm_result <- function(run, call, started) {
-  graph <- run$graph
+irm_result <- function(job, call, started) {
+  graph <- job$graph
   one_mode <- graph$kind != "bipartite"
   n <- c(graph$links$n_row, graph$links$n_col)
   names <- list(row = graph$row_names, col = if (one_mode) graph$row_names else graph$col_names)
-  chain <- which.max(run$state$best)
-  best <- chain_labels(run, "best_")
+  chain <- which.max(job$state$best)
+  best <- chain_labels(job, "best_")
   row <- by_size(best$row[, chain], names$row)
   col <- if (one_mode) row else by_size(best$col[, chain], names$col)
-  alpha <- matrix(run$state$alpha, 4L)[3:4, chain]
-  beta <- matrix(run$state$beta, 4L)[3:4, chain]
+  alpha <- matrix(job$state$alpha, 4L)[3:4, chain]
+  beta <- matrix(job$state$beta, 4L)[3:4, chain]
   blocks <- irm_blocks(graph, row - 1L, col - 1L)
-  flat <- worth_nothing(blocks, graph$kind, run$family, row, col, alpha, beta)
+  flat <- worth_nothing(blocks, graph$kind, job$family, row, col, alpha, beta)
   values <- graph$values
   if (any(flat)) {
     if (flat[["row"]]) row[] <- 1L
     if (flat[["col"]]) col[] <- 1L
     blocks <- irm_blocks(graph, row - 1L, col - 1L)
   }
-  burn_in <- run$burn_in %||% (run$done %/% 2)
-  after <- seq.int(burn_in + 1, length.out = run$done - burn_in)
-  samples <- kept_samples(run, burn_in)
+  burn_in <- job$burn_in %||% (job$done %/% 2)
+  after <- seq.int(burn_in + 1, length.out = job$done - burn_in)
+  samples <- kept_samples(job, burn_in)
   modes <- if (one_mode) "row" else c("row", "col")
   consensus <- lapply(stats::setNames(nm = modes), function(mode) {
     if (flat[[mode]]) return(by_size(rep(1L, nrow(best[[mode]])), names[[mode]]))
@@ -31,26 +31,26 @@ irm_result <- function(run, call, started) {
   })
   together <- lapply(stats::setNames(nm = modes), function(mode) coassignment(samples[[mode]], names[[mode]]))
   counts <- lapply(stats::setNames(nm = modes), function(mode) {
-    seen <- as.integer(run$trace[[paste0(mode, "_clusters")]][after, ])
+    seen <- as.integer(job$trace[[paste0(mode, "_clusters")]][after, ])
     counts <- tabulate(seen)
     stats::setNames(counts[counts > 0L] / length(seen), which(counts > 0L))
   })
   both <- function(x) if (one_mode) list(row = x$row, col = x$row) else x
   fit <- new_result(class = "weft_irm", list(
-    row_cluster = row, col_cluster = col, log_posterior = with_best(run$trace$log_posterior, run$state$best),
+    row_cluster = row, col_cluster = col, log_posterior = with_best(job$trace$log_posterior, job$state$best),
     n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
-    eta = if (is.null(values)) block_mean(blocks, run$family, beta) else real_mean(blocks, values),
+    eta = if (is.null(values)) block_mean(blocks, job$family, beta) else real_mean(blocks, values),
     links = if (is.null(values)) blocks$links else values[1L] * blocks$pairs + values[2L] * blocks$links,
     pairs = blocks$pairs,
     sd = if (!is.null(values)) real_sd(blocks, beta, values),
-    nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes),
+    nmi = chain_agreement(best, modes, job$model$key), rhat = chain_rhat(job$trace, after, modes),
     alpha = alpha[seq_along(modes)],
-    beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, limits = limits_of(run),
-    type = graph$kind, family = run$family, sampler = run$sampler, burn_in = burn_in, backend = run$backend,
-    reason = run$reason, call = call, run = run
+    beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = job$held, limits = limits_of(job),
+    type = graph$kind, family = job$family, sampler = job$sampler, burn_in = burn_in, backend = job$backend,
+    reason = job$reason, call = call, run = job
   ))
-  if (!is.null(run$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
-  fit$run$seconds <- run$seconds + proc.time()[[3L]] - started
+  if (!is.null(job$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
+  fit$run$seconds <- job$seconds + proc.time()[[3L]] - started
   fit$run[c("checkpoint", "save_every")] <- NULL
   fit
 }
@@ -99,9 +99,9 @@ worth_nothing <- function(blocks, kind, family, row, col, alpha, beta) {
 }
 
 # Matrices n x chains, labels from 1.
-chain_labels <- function(run, prefix = "") {
+chain_labels <- function(job, prefix = "") {
   lapply(stats::setNames(nm = c("row", "col")), function(mode) {
-    matrix(run$state[[paste0(prefix, mode)]] + 1L, ncol = run$chains)
+    matrix(job$state[[paste0(prefix, mode)]] + 1L, ncol = job$chains)
   })
 }
 
@@ -124,13 +124,13 @@ block_mean <- function(blocks, family, beta) {
 }
 
 # list(row, col): one column per kept sweep after the burn-in, chain after chain; which sweep and chain: attributes.
-kept_samples <- function(run, burn_in) {
-  at <- seq_len(run$done %/% run$thin) * run$thin
+kept_samples <- function(job, burn_in) {
+  at <- seq_len(job$done %/% job$thin) * job$thin
   use <- which(at > burn_in)
-  lapply(list(row = run$trace$row_samples, col = run$trace$col_samples), function(x) {
+  lapply(list(row = job$trace$row_samples, col = job$trace$col_samples), function(x) {
     x <- x[, use, , drop = FALSE]
-    structure(matrix(x, dim(x)[1L]), sweep = rep(at[use], run$chains),
-              chain = rep(seq_len(run$chains), each = length(use)))
+    structure(matrix(x, dim(x)[1L]), sweep = rep(at[use], job$chains),
+              chain = rep(seq_len(job$chains), each = length(use)))
   })
 }
 
@@ -311,8 +311,8 @@ held_out_scores <- function(fit) {
 
 # f(links, pairs, beta, squares) of the blocks that pairs (row, col) fall into, for each of at most `most` samples.
 each_sample <- function(fit, row, col, f, most = 100L) {
-  run <- fit$run
-  samples <- kept_samples(run, fit$burn_in)
+  job <- fit$run
+  samples <- kept_samples(job, fit$burn_in)
   one_mode <- fit$type != "bipartite"
   if (ncol(samples$row) == 0L) samples <- list(row = cbind(unname(fit$row_cluster) - 1L),
                                                col = cbind(unname(fit$col_cluster) - 1L))
@@ -322,9 +322,9 @@ each_sample <- function(fit, row, col, f, most = 100L) {
   lapply(use, function(s) {
     z <- samples$row[, s]
     w <- if (one_mode) z else samples$col[, s]
-    blocks <- irm_blocks(run$graph, z, w)
+    blocks <- irm_blocks(job$graph, z, w)
     at <- cbind(z[row], w[col]) + 1L
-    beta <- if (is.null(sweep)) fit$beta else run$trace$beta[sweep[s], , chain[s]]
+    beta <- if (is.null(sweep)) fit$beta else job$trace$beta[sweep[s], , chain[s]]
     f(blocks$links[at], blocks$pairs[at], beta, blocks$squares[at])
   })
 }

@@ -84,37 +84,37 @@ run_fields <- c("graph", "model", "backend", "reason", "family", "sampler", "hel
                 "burn_in", "thin", "seconds", "grows", "first_limits", "init", "state", "trace", "stages")
 
 # Everything that the sampler continues from, and that summaries of samples read. Returns the run.
-check_irm_run <- function(run, what) {
-  need_record(needs(what), run, run_fields, "run")
+check_irm_run <- function(job, what) {
+  need_record(needs(what), job, run_fields, "run")
   need <- needs(what, "run$")
-  check_irm_graph(run$graph, what, "run$")
-  need(is_word(run$family, irm_families), "family", "\"bernoulli\", \"poisson\" or \"gaussian\"", run$family)
-  need(is_word(run$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", run$sampler)
-  need(is_word(run$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", run$backend)
-  need(is_word(run$reason), "reason", "a text", run$reason)
-  need((run$family != "bernoulli") == !is.null(run$graph$links$weight), "graph$links$weight",
-       "there for counts and values, and only there", run$graph$links$weight)
-  need((run$family == "gaussian") == !is.null(run$graph$values), "graph$values",
+  check_irm_graph(job$graph, what, "run$")
+  need(is_word(job$family, irm_families), "family", "\"bernoulli\", \"poisson\" or \"gaussian\"", job$family)
+  need(is_word(job$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", job$sampler)
+  need(is_word(job$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", job$backend)
+  need(is_word(job$reason), "reason", "a text", job$reason)
+  need((job$family != "bernoulli") == !is.null(job$graph$links$weight), "graph$links$weight",
+       "there for counts and values, and only there", job$graph$links$weight)
+  need((job$family == "gaussian") == !is.null(job$graph$values), "graph$values",
        "there for real values, and only there",
-       run$graph$values)
-  need(run$family != "gaussian" || is.null(run$held), "held", "NULL for real values", run$held)
-  need(is_count(run$chains, 1, 1000), "chains", "a whole number from 1 to 1000", run$chains)
-  need(is_count(run$done, 0, most_sweeps), "done", "a number of sweeps", run$done)
-  need(is_count(run$target, max(1, run$done), most_sweeps), "target", "a number of sweeps of at least `done`",
-       run$target)
-  need(is.null(run$burn_in) || is_count(run$burn_in, 0, run$target - 1), "burn_in", "NULL or less than `target`",
-       run$burn_in)
-  need(is_count(run$thin, 1, longest_step), "thin", "a whole number from 1", run$thin)
-  need(is_reals(run$seconds, 1L, 0), "seconds", "a time", run$seconds)
-  check_irm_held(run$held, list_shape(run$graph$links), need)
-  need(is_flag(run$grows), "grows", "TRUE or FALSE", run$grows)
-  check_irm_model(run, need)
-  check_irm_state(run, need)
-  check_irm_trace(run, need)
-  run
+       job$graph$values)
+  need(job$family != "gaussian" || is.null(job$held), "held", "NULL for real values", job$held)
+  need(is_count(job$chains, 1, 1000), "chains", "a whole number from 1 to 1000", job$chains)
+  need(is_count(job$done, 0, most_sweeps), "done", "a number of sweeps", job$done)
+  need(is_count(job$target, max(1, job$done), most_sweeps), "target", "a number of sweeps of at least `done`",
+       job$target)
+  need(is.null(job$burn_in) || is_count(job$burn_in, 0, job$target - 1), "burn_in", "NULL or less than `target`",
+       job$burn_in)
+  need(is_count(job$thin, 1, longest_step), "thin", "a whole number from 1", job$thin)
+  need(is_reals(job$seconds, 1L, 0), "seconds", "a time", job$seconds)
+  check_irm_held(job$held, list_shape(job$graph$links), need)
+  need(is_flag(job$grows), "grows", "TRUE or FALSE", job$grows)
+  check_irm_model(job, need)
+  check_irm_state(job, need)
+  check_irm_trace(job, need)
+  job
 }
 
-run_nodes <- function(run) c(run$graph$links$n_row, if (run$graph$kind == "bipartite") run$graph$links$n_col else 0)
+run_nodes <- function(job) c(job$graph$links$n_row, if (job$graph$kind == "bipartite") job$graph$links$n_col else 0)
 
 check_irm_held <- function(held, shape, need) {
   if (is.null(held)) return()
@@ -124,39 +124,39 @@ check_irm_held <- function(held, shape, need) {
   need(ok, "held", "a data frame of the hidden pairs' `row`, `col` and `count`", held)
 }
 
-check_irm_model <- function(run, need) {
-  model <- run$model
+check_irm_model <- function(job, need) {
+  model <- job$model
   fields <- c("sample_alpha", "sample_beta", "hyper", "poisson", "collapsed", "max_clusters", "attempts", "key")
   need_record(need, model, fields, "model")
   for (name in c("sample_alpha", "sample_beta")) {
     need(is_flag(model[[name]]), paste0("model$", name), "TRUE or FALSE", model[[name]])
   }
   need(is_reals(model$hyper, 4L, 1e-6, 1e9), "model$hyper", "four numbers from 1e-06 to 1e+09", model$hyper)
-  need(identical(model$poisson, run$family == "poisson"), "model$poisson", "TRUE for counts, else FALSE", model$poisson)
-  need(identical(model$collapsed, run$sampler == "collapsed"), "model$collapsed",
+  need(identical(model$poisson, job$family == "poisson"), "model$poisson", "TRUE for counts, else FALSE", model$poisson)
+  need(identical(model$collapsed, job$sampler == "collapsed"), "model$collapsed",
        "TRUE for the collapsed sampler, else FALSE", model$collapsed)
-  modes <- run_nodes(run) > 0
+  modes <- run_nodes(job) > 0
   are_limits <- function(k) is_reals(k, 2L, 0, most_labels) && all(k == round(k) & (k > 0) == modes)
   need(are_limits(model$max_clusters), "model$max_clusters",
        sprintf("whole numbers from 1 to %.0f, 0 for what a one-mode graph lacks", most_labels), model$max_clusters)
-  need(are_limits(run$first_limits) && all(run$first_limits <= model$max_clusters), "first_limits",
-       "whole numbers of at most `model$max_clusters`", run$first_limits)
+  need(are_limits(job$first_limits) && all(job$first_limits <= model$max_clusters), "first_limits",
+       "whole numbers of at most `model$max_clusters`", job$first_limits)
   need(is_count(model$attempts, 0, most_attempts), "model$attempts", "a number of proposals", model$attempts)
   need(is_reals(model$key, 2L, 0, 2^32 - 1) && all(model$key == floor(model$key)), "model$key",
        "two whole numbers below 2^32", model$key)
 }
 
-check_irm_state <- function(run, need) {
-  state <- run$state
+check_irm_state <- function(job, need) {
+  state <- job$state
   need_record(need, state, c("row", "col", "alpha", "beta", "best", "best_row", "best_col"), "state")
-  most <- run$model$max_clusters
-  nodes <- run_nodes(run)
+  most <- job$model$max_clusters
+  nodes <- run_nodes(job)
   for (name in c("row", "col", "best_row", "best_col")) {
     mode <- if (endsWith(name, "row")) 1L else 2L
-    need(is_integers(state[[name]], nodes[mode] * run$chains, 0L, most[mode] - 1), paste0("state$", name),
-         sprintf("%.0f labels from 0 to %.0f", nodes[mode] * run$chains, max(0, most[mode] - 1)), state[[name]])
+    need(is_integers(state[[name]], nodes[mode] * job$chains, 0L, most[mode] - 1), paste0("state$", name),
+         sprintf("%.0f labels from 0 to %.0f", nodes[mode] * job$chains, max(0, most[mode] - 1)), state[[name]])
   }
-  init <- run$init
+  init <- job$init
   if (!is.null(init)) need_record(need, init, c("row", "col"), "init")
   for (name in names(init)) {
     mode <- match(name, c("row", "col"))
@@ -164,31 +164,31 @@ check_irm_state <- function(run, need) {
          init[[name]])
   }
   for (name in c("alpha", "beta")) {
-    need(is_reals(state[[name]], 4 * run$chains, least_hyper, most_hyper), paste0("state$", name),
+    need(is_reals(state[[name]], 4 * job$chains, least_hyper, most_hyper), paste0("state$", name),
          "four numbers from 1e-09 to 1e+12 for each chain", state[[name]])
   }
-  best <- if (run$done == 0) identical(state$best, rep(-Inf, run$chains)) else is_reals(state$best, run$chains)
+  best <- if (job$done == 0) identical(state$best, rep(-Inf, job$chains)) else is_reals(state$best, job$chains)
   need(best, "state$best", "a log posterior for each chain", state$best)
 }
 
-check_irm_trace <- function(run, need) {
-  trace <- run$trace
+check_irm_trace <- function(job, need) {
+  trace <- job$trace
   fields <- c("log_posterior", "row_clusters", "col_clusters", "row_full", "col_full", "alpha", "beta", "row_samples",
               "col_samples")
-  if (run$done == 0) {
+  if (job$done == 0) {
     need(is.null(trace), "trace", "NULL before the first sweep", trace)
     return()
   }
   need_record(need, trace, fields, "trace")
-  steps <- run$done * run$chains
-  kept <- run$done %/% run$thin
-  most <- run$model$max_clusters
-  nodes <- run_nodes(run)
+  steps <- job$done * job$chains
+  kept <- job$done %/% job$thin
+  most <- job$model$max_clusters
+  nodes <- run_nodes(job)
   check <- function(name, ok, shape, must) {
     x <- trace[[name]]
     need(ok(x) && has_shape(x, shape), paste0("trace$", name), paste(must, "of shape", by_text(shape)), x)
   }
-  by_sweep <- c(run$done, run$chains)
+  by_sweep <- c(job$done, job$chains)
   check("log_posterior", function(x) is_reals(x, steps), by_sweep, "finite numbers")
   for (mode in 1:2) {
     name <- c("row", "col")[mode]
@@ -196,14 +196,14 @@ check_irm_trace <- function(run, need) {
     check(paste0(name, "_clusters"), function(x) is_integers(x, steps, one, min(most[mode], nodes[mode])), by_sweep,
           "numbers of clusters")
     check(paste0(name, "_full"), function(x) is_integers(x, steps, 0L, one), by_sweep, "0 or 1")
-    check(paste0(name, "_samples"), function(x) is_integers(x, nodes[mode] * kept * run$chains, 0L, most[mode] - 1),
-          c(nodes[mode], kept, run$chains), "labels of clusters")
+    check(paste0(name, "_samples"), function(x) is_integers(x, nodes[mode] * kept * job$chains, 0L, most[mode] - 1),
+          c(nodes[mode], kept, job$chains), "labels of clusters")
   }
   for (name in c("alpha", "beta")) {
     least <- if (name == "beta") least_hyper else 0 # the alpha of a mode that is not there
-    check(name, function(x) is_reals(x, 2 * steps, least, most_hyper), c(run$done, 2, run$chains), "numbers")
+    check(name, function(x) is_reals(x, 2 * steps, least, most_hyper), c(job$done, 2, job$chains), "numbers")
   }
-  need(is_reals(run$stages, 5L) && is.null(dim(run$stages)), "stages", "five times", run$stages)
+  need(is_reals(job$stages, 5L) && is.null(dim(job$stages)), "stages", "five times", job$stages)
 }
 
 # ---- fits ----
@@ -214,7 +214,7 @@ fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "co
                 "burn_in", "backend", "reason", "run")
 
 # What a method shows of a fit, and with `run` all that it computes from. Returns the fit.
-check_irm_fit <- function(x, run = FALSE) {
+check_irm_fit <- function(x, job = FALSE) {
   if (!inherits(x, "weft_irm")) {
     abort_input("A fit must be what `irm()` returned.", x = paste0("It is ", describe(x), "."))
   }
@@ -248,9 +248,9 @@ check_irm_fit <- function(x, run = FALSE) {
     check_real_scale(x$run$graph, needs("The fit", "run$"))
     need(!is.null(x$run$graph$values), "run$graph$values", "centre, scale and unit", NULL)
   }
-  check_irm_edges(x$run$graph$links, "run$graph$links", need, values = run, real = x$family == "gaussian")
-  if (run) check_irm_run(x$run, "The fit")
-  check_irm_agreement(x, run, need)
+  check_irm_edges(x$run$graph$links, "run$graph$links", need, values = job, real = x$family == "gaussian")
+  if (job) check_irm_run(x$run, "The fit")
+  check_irm_agreement(x, job, need)
   invisible(x)
 }
 
@@ -351,18 +351,18 @@ check_irm_summary <- function(x) {
 
 # The fit beside the run that it came from.
 check_irm_agreement <- function(x, whole, need) {
-  run <- x$run
+  job <- x$run
   shape <- c(length(x$row_cluster), length(x$col_cluster))
-  need(all(list_shape(run$graph$links) == shape), "run$graph$links", sprintf("of %s nodes", by_text(shape)),
-       list_shape(run$graph$links))
+  need(all(list_shape(job$graph$links) == shape), "run$graph$links", sprintf("of %s nodes", by_text(shape)),
+       list_shape(job$graph$links))
   if (!whole) return()
   same <- function(a, b, field, as) need(identical(a, b), paste0("run$", field), sprintf("as `%s`", as), b)
-  for (field in c("family", "sampler", "backend", "reason")) same(x[[field]], run[[field]], field, field)
-  same(x$held_out, run$held, "held", "held_out")
-  same(x$limits$limit, run$model$max_clusters[seq_along(x$limits$limit)], "model$max_clusters", "limits")
-  same(x$type, run$graph$kind, "graph$kind", "type")
-  need(has_shape(x$log_posterior, c(run$done, run$chains)), "run$done", "the number of sweeps of `log_posterior`",
-       run$done)
+  for (field in c("family", "sampler", "backend", "reason")) same(x[[field]], job[[field]], field, field)
+  same(x$held_out, job$held, "held", "held_out")
+  same(x$limits$limit, job$model$max_clusters[seq_along(x$limits$limit)], "model$max_clusters", "limits")
+  same(x$type, job$graph$kind, "graph$kind", "type")
+  need(has_shape(x$log_posterior, c(job$done, job$chains)), "run$done", "the number of sweeps of `log_posterior`",
+       job$done)
 }
 
 # ---- checkpoints ----
@@ -374,10 +374,10 @@ checkpoint_problem <- function(path) if (!is.null(path)) write_problem(path)
 
 # Saves the run under its checkpoint's name, in one step: NULL, or why that failed; in that case what was there before
 # is kept.
-save_checkpoint <- function(run) {
-  path <- path.expand(run$checkpoint)
-  run["checkpoint"] <- NULL
-  saved <- list(format = checkpoint_format, checksum = .Call(C_weft_irm_saved_sum, run), run = run)
+save_checkpoint <- function(job) {
+  path <- path.expand(job$checkpoint)
+  job["checkpoint"] <- NULL
+  saved <- list(format = checkpoint_format, checksum = .Call(C_weft_irm_saved_sum, job), run = job)
   bytes <- tryCatch(serialize(saved, NULL, version = 2L), error = function(e) NULL)
   if (is.null(bytes)) return("needs more memory than there is")
   .Call(C_weft_file_write, path, bytes)
@@ -395,15 +395,15 @@ read_checkpoint <- function(file) {
   if (saved$format != checkpoint_format) {
     refuse(sprintf("has format \"%s\"; this version of weft reads \"%s\".", saved$format, checkpoint_format))
   }
-  run <- check_irm_run(saved$run, describe(file))
+  job <- check_irm_run(saved$run, describe(file))
   need <- needs(describe(file), "run$")
-  need(is_count(run$save_every, 1, longest_step), "save_every", "a whole number from 1", run$save_every)
-  run["checkpoint"] <- NULL
-  if (!identical(saved$checksum, .Call(C_weft_irm_saved_sum, run))) {
+  need(is_count(job$save_every, 1, longest_step), "save_every", "a whole number from 1", job$save_every)
+  job["checkpoint"] <- NULL
+  if (!identical(saved$checksum, .Call(C_weft_irm_saved_sum, job))) {
     abort_input(sprintf("%s is damaged: its checksum must be that of what it holds.", describe(file)),
                 x = "It was changed after weft wrote it.")
   }
-  run
+  job
 }
 
 # The bytes of a file, which may be gzipped.

@@ -35,8 +35,8 @@
 #'
 #' @section Real values: With `family = "gaussian"` the values of a block are normal, with a precision from Gamma(shape
 #'   `beta[1]`, rate `beta[2]`) and a mean from a normal distribution of that precision: the prior of the mean weighs as
-#'   much as one value. Before that, `A` is centred and divided by its standard deviation, so that neither its unit nor
-#'   its origin matters; `eta`, `sd` and predictions are in the units of `A`. All values of a matrix count, and NA is a
+#'   much as one value. Before that, `x` is centred and divided by its standard deviation, so that neither its unit nor
+#'   its origin matters; `eta`, `sd` and predictions are in the units of `x`. All values of a matrix count, and NA is a
 #'   value that was not observed. Differences between whole rows or columns (the level of a gene) are found as clusters,
 #'   too: take them out first, for example with `scale()`, if they are not wanted. Values are rounded to a millionth of
 #'   the greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on any number
@@ -48,48 +48,42 @@
 #'   `type`. In one-mode graphs each ordered (directed) or unordered pair counts once, and links of a node to itself are
 #'   ignored unless `self = TRUE`.
 #'
-#' @param A a graph: see below.
+#' @param x a graph: see below.
 #' @param type `"bipartite"`, `"directed"` or `"undirected"`; by default that of an igraph object, otherwise bipartite.
 #' @param family `"bernoulli"` for links, `"poisson"` for counts, `"gaussian"` for real values.
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They take
-#'   precedence over `A`.
+#'   precedence over `x`.
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
 #' @param max_clusters the largest numbers of clusters: one value or c(row, col). The default is twice the square root
 #'   of the number of nodes, from 20 to 512; it is larger where `alpha` asks for more clusters, see below. Chains start
 #'   from that many random nodes, each with the nodes that share the most neighbours with it (real values: from as many
 #'   random clusters).
-#' @param alpha concentration, one value or c(row, col), or `"sample"`.
-#' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
-#'   precision), or `"sample"`.
-#' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`, which stay between 1e-9 and 1e12.
 #' @param chains,sweeps chains, and sweeps of each, `burn_in` included.
-#' @param burn_in first sweeps to leave out of all averages; by default half of them.
-#' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
-#' @param sampler `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
-#'   millions of blocks.
-#' @param split_merge TRUE (30), FALSE, or the number of proposals per sweep and mode, at most 65,536; from the 61st
-#'   sweep on a fifth of it.
-#' @param init list(row, col) of clusters to start all chains from; by default see `max_clusters`.
-#' @param self in one-mode graphs, whether links of nodes to themselves count.
-#' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link;
-#'   `threshold` also serves matrices.
-#' @param dim numbers of rows and columns of an edge list of indices, when the last ones may have no link.
-#' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] continues from there. It
-#'   is written under another name in the same folder and then renamed, so that it is complete at any time; only a
-#'   regular file is replaced, and a link of that name itself. A file that cannot be written is an error before the run
-#'   starts. If it cannot be written later on, there is a warning (`weft_warning_checkpoint`), the run continues, and
-#'   writing is tried again at every further checkpoint.
-#' @param checkpoint_sweeps see `checkpoint`.
+#' @param prior the priors: what [irm_prior()] returns.
+#' @param control a list of settings that are rarely needed:
+#'   * `burn_in`: first sweeps to leave out of all averages; by default half of them.
+#'   * `thin`: every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
+#'   * `sampler`: `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
+#'     millions of blocks.
+#'   * `split_merge`: TRUE (30), FALSE, or the number of proposals per sweep and mode, at most 65,536; from the 61st
+#'     sweep on a fifth of it.
+#'   * `init`: list(row, col) of clusters to start all chains from; by default see `max_clusters`.
+#'   * `self`: in one-mode graphs, whether links of nodes to themselves count.
+#'   * `assay`, `threshold`: for a SummarizedExperiment: which assay, and the value above which there is a link;
+#'     `threshold` also serves matrices.
+#'   * `dim`: numbers of rows and columns of an edge list of indices, when the last ones may have no link.
+#'   * `checkpoint`: a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] continues from there.
+#'     It is written under another name in the same folder and then renamed, so that it is complete at any time; only a
+#'     regular file is replaced, and a link of that name itself. A file that cannot be written is an error before the
+#'     run starts. If it cannot be written later on, there is a warning (`weft_warning_checkpoint`), the run continues,
+#'     and writing is tried again at every further checkpoint.
+#'   * `checkpoint_sweeps`: see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
-#' @param backend see [weft_backend()]. A device draws the same labels as the CPU, with the blocked sampler on bipartite
-#'   graphs of links or counts. One-mode graphs and the collapsed sampler, where each label depends on the others, and
-#'   real values run on the CPU only, as do split-merge proposals and everything else.
-#' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same
-#'   result; see [weft_ranks()].
-#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; in bipartite graphs with the
-#'   blocked sampler, if there are fewer chains than devices, the devices share every sweep where sweeps are long
-#'   enough for that to be faster. See [weft_devices()].
-#' @param threads,progress see [weft_threads()] and [mi_rank()].
+#' @param run see [weft_run()]. A device draws the same labels as the CPU, with the blocked sampler on bipartite graphs
+#'   of links or counts. One-mode graphs and the collapsed sampler, where each label depends on the others, and real
+#'   values run on the CPU only, as do split-merge proposals and everything else. Ranks and devices share the chains; if
+#'   there are fewer chains than devices, the devices share every sweep where sweeps are long enough for that to be
+#'   faster.
 #' @param ... not used: any further argument is an error.
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same
@@ -123,19 +117,19 @@
 #'
 #' values <- matrix(rnorm(40 * 20), 40) + outer(rep(c(-1, 1), each = 20), rep(c(1, 0, -1), c(8, 6, 6)))
 #' irm(values, family = "gaussian", chains = 2, sweeps = 40, seed = 1)
-irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), missing = NULL, hold_out = 0,
-                max_clusters = NULL, alpha = 1, beta = c(1, 1), chains = 4, sweeps = 200, burn_in = NULL,
-                sampler = c("blocked", "collapsed"),
-                split_merge = TRUE, init = NULL, backend = NULL, threads = NULL, seed = NULL, self = FALSE,
-                hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,
-                checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL, ...) {
+irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), missing = NULL, hold_out = 0,
+                max_clusters = NULL, chains = 4, sweeps = 200, prior = irm_prior(), control = list(), seed = NULL,
+                run = NULL, ...) {
+  run <- as_run(run, ranks = TRUE)
+  ranks <- join_ranks(run$ranks, "irm", c(each_rank, "x"), given = "checkpoint")
+  control <- check_control(control, irm_control)
   started <- proc.time()[[3L]]
-  check_dots(character(), irm_names_elsewhere, ...)
-  ranks <- join_ranks(distributed, "irm", c(each_rank, "A"), given = "checkpoint")
-  need_args("A")
+  check_dots(..., .control = irm_control, .known = irm_names_elsewhere,
+             .inside = list(`prior = irm_prior` = names(formals(irm_prior))))
+  need_args("x")
   family <- check_choice(family, irm_families, "family")
-  any_sampler <- identical(sampler, irm_samplers)
-  sampler <- check_choice(sampler, irm_samplers, "sampler")
+  any_sampler <- identical(control$sampler, irm_samplers)
+  sampler <- check_choice(control$sampler, irm_samplers, "sampler")
   chains <- check_number(chains, "chains", min = 1, max = 1000, whole = TRUE)
   sweeps <- check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   hold_out <- check_number(hold_out, "hold_out", min = 0, max = 0.9)
@@ -143,14 +137,17 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
     abort_input("`hold_out` must be 0 for real values.", x = sprintf("It is %g.", hold_out),
                 i = "`missing =` hides values, and `predict()` tells what they may have been.")
   }
-  if (!is.null(burn_in)) burn_in <- check_number(burn_in, "burn_in", min = 0, max = sweeps - 1, whole = TRUE)
-  if (!is.null(thin)) thin <- check_number(thin, "thin", min = 1, max = longest_step, whole = TRUE)
-  prior <- check_hyper(alpha, beta, hyper)
-  attempts <- check_attempts(split_merge)
-  checkpoint <- check_path(checkpoint)
-  checkpoint_sweeps <- check_number(checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step, whole = TRUE)
-  graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
-  same_on_ranks(ranks, A = graph)
+  burn_in <- if (!is.null(control$burn_in)) {
+    check_number(control$burn_in, "burn_in", min = 0, max = sweeps - 1, whole = TRUE)
+  }
+  thin <- if (!is.null(control$thin)) check_number(control$thin, "thin", min = 1, max = longest_step, whole = TRUE)
+  prior <- check_irm_prior(prior)
+  attempts <- check_attempts(control$split_merge)
+  checkpoint <- check_path(control$checkpoint)
+  checkpoint_sweeps <- check_number(control$checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step,
+                                    whole = TRUE)
+  graph <- irm_graph(x, type, family, missing, control$self, control$assay, control$threshold, control$dim)
+  same_on_ranks(ranks, x = graph)
   shared <- list(key = irm_key(seed), problem = if (rank_part(ranks)[1L] == 0L) checkpoint_problem(checkpoint))
   if (!is.null(ranks)) shared <- ranks_gather(shared)[[1L]]
   stop_unwritable(checkpoint, shared$problem)
@@ -159,29 +156,55 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
   if (!is.null(held)) graph <- without_pairs(graph, held)
   one_mode <- graph$kind != "bipartite"
   nodes <- c(graph$links$n_row, if (one_mode) 0 else graph$links$n_col)
-  most <- most_clusters(max_clusters, nodes, init, prior, sampler, any_sampler)
+  most <- most_clusters(max_clusters, nodes, control$init, prior, sampler, any_sampler)
   model <- c(prior[c("sample_alpha", "sample_beta", "hyper")], list(
     poisson = family == "poisson", collapsed = most$sampler == "collapsed", max_clusters = most$clusters,
     attempts = attempts, key = key
   ))
-  chosen <- choose_irm(backend, graph, model, chains * sweeps, threads)
-  run <- list(
+  chosen <- choose_irm(run, graph, model, chains * sweeps)
+  job <- list(
     graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family,
     sampler = most$sampler, held = held,
-    chains = chains, done = 0, target = sweeps, burn_in = burn_in, thin = thin %||% max(5, ceiling(sum(nodes) / 1e5)),
-    grows = is.null(max_clusters), first_limits = most$clusters, init = init_codes(init, nodes),
+    chains = chains, done = 0, target = sweeps, burn_in = burn_in,
+    thin = thin %||% max(5, ceiling(sum(nodes) / 1e5)), grows = is.null(max_clusters), first_limits = most$clusters,
+    init = init_codes(control$init, nodes),
     checkpoint = checkpoint, save_every = checkpoint_sweeps, seconds = 0
   )
-  run$state <- start_state(graph, run$init, model, chains, prior, nodes, most$start)
-  run_irm(run, match.call(), started, threads, progress, devices, ranks)
+  job$state <- start_state(graph, job$init, model, chains, prior, nodes, most$start)
+  run_irm(job, match.call(), started, run, ranks)
+}
+
+irm_control <- function(burn_in = NULL, thin = NULL, sampler = c("blocked", "collapsed"), split_merge = TRUE,
+                        init = NULL, self = FALSE, assay = NULL, threshold = NULL, dim = NULL, checkpoint = NULL,
+                        checkpoint_sweeps = 20) as.list(environment())
+
+#' Priors of a co-clustering
+#'
+#' @param alpha concentration of the Chinese restaurant processes, one value or c(row, col), or `"sample"`.
+#' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
+#'   precision), or `"sample"`.
+#' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`, which stay between 1e-9 and 1e12.
+#' @return A list of class `weft_irm_prior` for [irm()].
+#' @export
+#' @examples
+#' planted <- irm_sample(60, 40, k = 3, density = 0.3, seed = 1)
+#' irm(planted$A, prior = irm_prior(alpha = "sample"), chains = 2, sweeps = 40, seed = 1)
+irm_prior <- function(alpha = 1, beta = c(1, 1), hyper = list(alpha = c(1, 1), beta = c(1, 1))) {
+  check_hyper(alpha, beta, hyper)
+  structure(class = "weft_irm_prior", list(alpha = alpha, beta = beta, hyper = hyper))
 }
 
 # ---- arguments ----
 
+check_irm_prior <- function(prior) {
+  if (inherits(prior, "weft_irm_prior") && is.list(prior)) return(check_hyper(prior$alpha, prior$beta, prior$hyper))
+  abort_input("`prior` must be what `irm_prior()` returns.", x = paste0("It is ", describe(prior), "."))
+}
+
 # What the limit of clusters, the sweeps and others are called elsewhere. There is no argument for a number of clusters
 # that is to be found: that is what the model is for.
 irm_names_elsewhere <- c(
-  k = "max_clusters", K = "max_clusters", n_clusters = "max_clusters", nclusters = "max_clusters",
+  A = "x", k = "max_clusters", K = "max_clusters", n_clusters = "max_clusters", nclusters = "max_clusters",
   centers = "max_clusters", iterations = "sweeps", iter = "sweeps", n_iter = "sweeps", niter = "sweeps",
   iter.max = "sweeps", nchains = "chains", n_chains = "chains", nstart = "chains", burnin = "burn_in",
   warmup = "burn_in", random_state = "seed", method = "sampler", model = "family", gpu = "backend", cores = "threads",
@@ -229,12 +252,12 @@ check_path <- function(path) {
 }
 
 # `sweeps`: of all chains.
-choose_irm <- function(backend, graph, model, sweeps, threads) {
+choose_irm <- function(run, graph, model, sweeps) {
   stays <- irm_stays(graph, model)
-  if (!is.null(stays)) return(cpu_only(backend, stays))
+  if (!is.null(stays)) return(cpu_only(run$backend, stays))
   k <- model$max_clusters
   size <- c(graph$links$n_row, graph$links$n_col)
-  choose_backend(backend, cost_irm(sweeps, size, length(graph$links$to), k, threads_for(threads)))
+  choose_backend(run$backend, cost_irm(sweeps, size, length(graph$links$to), k, run$threads))
 }
 
 # What has no device code, in the words of cpu_only(); else NULL.
@@ -290,60 +313,60 @@ given_start <- function(init, most, chains) {
 # ---- running ----
 
 # Runs to run$target sweeps, saving on the way, and makes the result.
-run_irm <- function(run, call, started, threads, progress, devices = NULL, ranks = NULL) {
-  check_room(run)
+run_irm <- function(job, call, started, run, ranks = NULL) {
+  check_room(job)
   repeat {
-    run <- run_sweeps(run, threads, progress, devices, ranks)
-    limits <- larger_limits(run)
+    job <- run_sweeps(job, run, ranks)
+    limits <- larger_limits(job)
     if (is.null(limits)) break
-    run <- run_again(run, limits)
+    job <- run_again(job, limits)
   }
-  fit <- irm_result(run, call, started)
+  fit <- irm_result(job, call, started)
   warn_truncated(fit)
   fit
 }
 
 # The devices of a run: where chains are fewer than devices, all share every sweep if that is predicted to be faster
 # than a device for each chain. A device that is named twice is for trying out the parts.
-irm_devices <- function(on, run) {
-  if (length(on) <= run$chains || anyDuplicated(on)) return(on)
-  if (run$chains * irm_sweep_seconds(run, length(on)) < irm_sweep_seconds(run, 1)) on else on[seq_len(run$chains)]
+irm_devices <- function(on, job) {
+  if (length(on) <= job$chains || anyDuplicated(on)) return(on)
+  if (job$chains * irm_sweep_seconds(job, length(on)) < irm_sweep_seconds(job, 1)) on else on[seq_len(job$chains)]
 }
 
-irm_sweep_seconds <- function(run, parts) {
-  links <- run$graph$links
-  cost_irm_sweep(c(links$n_row, links$n_col), length(links$to), run$model$max_clusters, parts)
+irm_sweep_seconds <- function(job, parts) {
+  links <- job$graph$links
+  cost_irm_sweep(c(links$n_row, links$n_col), length(links$to), job$model$max_clusters, parts)
 }
 
 # A sweep of a chain that has a device of its own, with what it waits for on the host.
-irm_chain_seconds <- function(run) irm_sweep_seconds(run, 1) + launching(5e-4) + on_core(1e-7 * sum(run_nodes(run)))
+irm_chain_seconds <- function(job) irm_sweep_seconds(job, 1) + launching(5e-4) + on_core(1e-7 * sum(run_nodes(job)))
 
-run_sweeps <- function(run, threads, progress, devices, ranks) {
+run_sweeps <- function(job, run, ranks) {
   unsaved <- NULL
-  while (run$done < run$target) {
-    piece <- run$target - run$done
-    if (!is.null(run$checkpoint)) piece <- min(piece, run$save_every)
-    on <- irm_devices(devices_for(devices, run$backend, piece * run$chains * irm_chain_seconds(run)), run)
-    control <- run_control(run$backend, threads, progress, NULL, "Co-clustering", on)
-    left <- irm_chains(run, piece, ranks, control)
-    run$state <- left[names(run$state)]
-    run$trace <- add_trace(run$trace, left, run, piece)
-    run$stages <- (run$stages %||% 0) + left$stages
-    run$done <- run$done + piece
-    if (!is.null(run$checkpoint) && rank_part(ranks)[1L] == 0L) {
-      problem <- save_checkpoint(run)
-      if (is.null(unsaved)) warn_unsaved(run, problem)
+  while (job$done < job$target) {
+    piece <- job$target - job$done
+    if (!is.null(job$checkpoint)) piece <- min(piece, job$save_every)
+    on <- irm_devices(devices_for(run$devices, job$backend, piece * job$chains * irm_chain_seconds(job)), job)
+    control <- run_control(job$backend, run$threads, run$progress, NULL, "Co-clustering", on)
+    left <- irm_chains(job, piece, ranks, control)
+    job$state <- left[names(job$state)]
+    job$trace <- add_trace(job$trace, left, job, piece)
+    job$stages <- (job$stages %||% 0) + left$stages
+    job$done <- job$done + piece
+    if (!is.null(job$checkpoint) && rank_part(ranks)[1L] == 0L) {
+      problem <- save_checkpoint(job)
+      if (is.null(unsaved)) warn_unsaved(job, problem)
       unsaved <- problem
     }
   }
-  run
+  job
 }
 
 # Traces and samples are R's own vectors.
-check_room <- function(run) {
-  samples <- 4 * sum(run_nodes(run)) * (run$target %/% run$thin)
-  ask_memory(2 * run$chains * (56 * run$target + samples), # a copy is made when a part is added
-             sprintf("The samples of %.0f chains of %.0f sweeps must fit into memory.", run$chains, run$target),
+check_room <- function(job) {
+  samples <- 4 * sum(run_nodes(job)) * (job$target %/% job$thin)
+  ask_memory(2 * job$chains * (56 * job$target + samples), # a copy is made when a part is added
+             sprintf("The samples of %.0f chains of %.0f sweeps must fit into memory.", job$chains, job$target),
              i = "Ask for fewer `sweeps` or `chains`, or for a larger `thin`.")
 }
 
@@ -361,25 +384,25 @@ stop_unwritable <- function(path, problem) {
               x = sprintf("%s %s.", describe(path), problem))
 }
 
-warn_unsaved <- function(run, problem) {
+warn_unsaved <- function(job, problem) {
   if (is.null(problem)) return(invisible())
-  weft_warn("checkpoint", sprintf("The run could not be saved after %.0f sweeps: %s %s.", run$done,
-                                  describe(run$checkpoint), problem),
+  weft_warn("checkpoint", sprintf("The run could not be saved after %.0f sweeps: %s %s.", job$done,
+                                  describe(job$checkpoint), problem),
             i = sprintf("It goes on, and tries again every %.0f sweeps. What %s held before is still there.",
-                        run$save_every, describe(run$checkpoint)))
+                        job$save_every, describe(job$checkpoint)))
 }
 
 # `piece` more sweeps of all chains; over ranks each has its own. All that comes back is chain after chain.
-irm_chains <- function(run, piece, ranks, control) {
+irm_chains <- function(job, piece, ranks, control) {
   native <- function(state, first) {
-    plan <- list(done = run$done, sweeps = piece, thin = run$thin, first_chain = first)
+    plan <- list(done = job$done, sweeps = piece, thin = job$thin, first_chain = first)
     state <- state[c("row", "col", "alpha", "beta", "best", "best_row", "best_col")]
-    .Call(C_weft_irm_run, native_graph(run$graph), native_model(run$model), state, plan, control)
+    .Call(C_weft_irm_run, native_graph(job$graph), native_model(job$model), state, plan, control)
   }
-  if (is.null(ranks)) return(native(run$state, 0))
-  mine <- dealt_to(run$chains, ranks)
+  if (is.null(ranks)) return(native(job$state, 0))
+  mine <- dealt_to(job$chains, ranks)
   own <- if (length(mine)) {
-    state <- lapply(run$state, function(x) c(matrix(x, ncol = run$chains)[, mine]))
+    state <- lapply(job$state, function(x) c(matrix(x, ncol = job$chains)[, mine]))
     native(state, mine[1L] - 1)
   }
   parts <- Filter(Negate(is.null), ranks_gather(own, control))
@@ -409,10 +432,10 @@ native_partition <- function(row, col) {
 }
 
 # Traces are arrays with one row per sweep; samples have one column per kept sweep, then one slice per chain.
-add_trace <- function(trace, left, run, piece) {
-  chains <- run$chains
-  n <- run_nodes(run)
-  kept <- (run$done + piece) %/% run$thin - run$done %/% run$thin
+add_trace <- function(trace, left, job, piece) {
+  chains <- job$chains
+  n <- run_nodes(job)
+  kept <- (job$done + piece) %/% job$thin - job$done %/% job$thin
   new <- list(
     log_posterior = matrix(left$log_posterior, piece, chains), row_clusters = matrix(left$row_clusters, piece, chains),
     col_clusters = matrix(left$col_clusters, piece, chains), row_full = matrix(left$row_full, piece, chains),
@@ -456,7 +479,8 @@ bind_along <- function(a, b, along) {
 #'
 #' @param object what [irm()] returned.
 #' @param sweeps how many more.
-#' @param devices,threads,progress,checkpoint,checkpoint_sweeps see [irm()].
+#' @param checkpoint,checkpoint_sweeps see [irm()].
+#' @param run see [weft_run()].
 #' @param ... not used.
 #' @return A new fit.
 #' @export
@@ -465,42 +489,44 @@ bind_along <- function(a, b, along) {
 #' fit <- irm(planted$A, chains = 2, sweeps = 20, seed = 1)
 #' more <- update(fit, sweeps = 30)
 #' dim(more$log_posterior)
-update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, progress = NULL, checkpoint = NULL,
-                            checkpoint_sweeps = 20, ...) {
+update.weft_irm <- function(object, sweeps, checkpoint = NULL, checkpoint_sweeps = 20, ..., run = NULL) {
+  run <- as_run(run)
   started <- proc.time()[[3L]]
+  check_dots(..., .known = irm_names_elsewhere)
   need_args("sweeps")
-  check_dots(character(), irm_names_elsewhere, ...)
-  run <- where_it_runs(check_irm_fit(object, run = TRUE)$run)
-  run$grows <- FALSE # the sweeps so far stay
-  run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
-  if (run$target > most_sweeps) {
+  job <- where_it_runs(check_irm_fit(object, job = TRUE)$run)
+  job$grows <- FALSE # the sweeps so far stay
+  job$target <- job$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
+  if (job$target > most_sweeps) {
     abort_input(sprintf("A chain must have at most %.0f sweeps.", most_sweeps),
-                x = sprintf("It would have %.0f.", run$target))
+                x = sprintf("It would have %.0f.", job$target))
   }
-  run$checkpoint <- check_path(checkpoint)
-  run$save_every <- check_number(checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step, whole = TRUE)
-  stop_unwritable(run$checkpoint, checkpoint_problem(run$checkpoint))
-  run_irm(run, object$call, started, threads, progress, devices)
+  job$checkpoint <- check_path(checkpoint)
+  job$save_every <- check_number(checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step, whole = TRUE)
+  stop_unwritable(job$checkpoint, checkpoint_problem(job$checkpoint))
+  run_irm(job, object$call, started, run)
 }
 
 # Where there is no device, a run that began on one continues on the CPU, bit for bit the same. A saved run may say that
 # it began on one although it has no device code.
-where_it_runs <- function(run) {
-  stays <- irm_stays(run$graph, run$model)
-  why <- if (run$backend == "cuda") if (is.null(stays)) cuda_missing() else paste(stays, "on the CPU only")
-  if (!is.null(why)) run[c("backend", "reason")] <- list("cpu", why)
-  run
+where_it_runs <- function(job) {
+  stays <- irm_stays(job$graph, job$model)
+  why <- if (job$backend == "cuda") if (is.null(stays)) cuda_missing() else paste(stays, "on the CPU only")
+  if (!is.null(why)) job[c("backend", "reason")] <- list("cpu", why)
+  job
 }
 
 #' @rdname update.weft_irm
 #' @param file the checkpoint.
 #' @export
-irm_resume <- function(file, threads = NULL, progress = NULL) {
+irm_resume <- function(file, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   started <- proc.time()[[3L]]
   need_args("file")
   file <- readable_file(file, "file", "a checkpoint of `irm()`")
-  run <- where_it_runs(read_checkpoint(file))
-  run$checkpoint <- file
-  if (run$done < run$target) stop_unwritable(file, checkpoint_problem(file))
-  run_irm(run, match.call(), started, threads, progress)
+  job <- where_it_runs(read_checkpoint(file))
+  job$checkpoint <- file
+  if (job$done < job$target) stop_unwritable(file, checkpoint_problem(file))
+  run_irm(job, match.call(), started, run)
 }

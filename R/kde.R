@@ -28,10 +28,10 @@
 #' @param rel_error greatest relative error of densities, by default 1e-4; 0 is exact.
 #' @param tree the type of the tree that is built; see [kernel_tree()]. By default, no tree is built in one dimension
 #'   for kernels that [kernel_sum()] sums along a line.
-#' @param backend,threads,seed,progress see [kernel_sum()].
-#' @param distributed the ranks of a job each give their own part of `x`; see [weft_ranks()]. The density is of all
-#'   points. All ranks then call `predict()` together, each with its own `newdata`; without it, each gets the densities
-#'   at its own part. Not for `"plugin"`.
+#' @param seed see [kernel_sum()].
+#' @param run see [weft_run()]. With `ranks = TRUE`, the ranks of a job each give their own part of `x`, and the
+#'   density is of all points. All ranks then call `predict()` together, each with its own `newdata`; without it, each
+#'   gets the densities at its own part. Not for `"plugin"`.
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and how it was made.
 #'   `backend` is where predictions will be summed: the value that was given, where `"auto"` chooses for each
@@ -48,20 +48,20 @@
 #' plot(d)
 #' plot(kde(faithful$waiting, "lscv"))
 kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, tree = c("kd", "ball", "vp", "rp"),
-                backend = NULL, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE, ...) {
+                seed = NULL, run = NULL, ...) {
+  run <- as_run(run, ranks = TRUE)
   started <- proc.time()[[3L]]
-  distributed <- check_flag(distributed, "distributed")
-  join_ranks(distributed, "kde", c(each_rank, "x"))
+  join_ranks(run$ranks, "kde", c(each_rank, "x"))
+  check_dots(..., .known = kernel_names_elsewhere)
   need_args("x")
-  check_dots(character(), kernel_names_elsewhere, ...)
   check_seed(seed)
   kernel <- check_choice(kernel, kernel_names, "kernel")
-  backend <- use_backend(backend)
+  run$backend <- use_backend(run$backend)
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
   given <- checked_points(x, "x")
   x <- given$points
-  n <- rows_of_all(x, distributed)
+  n <- rows_of_all(x, run$ranks)
   if (n < 1) abort_input("`x` must have at least one row.")
   if (kernel == "cauchy" && ncol(x) > 1L) {
     abort_input("The Cauchy kernel has no finite integral in more than one dimension.",
@@ -69,12 +69,12 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
                 i = "Take another kernel, for example \"laplacian\".")
   }
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, bandwidth_rules, "bandwidth") else "given"
-  if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress, distributed)
-  object <- points_model(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed, given$range)
+  if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, run, seed)
+  object <- points_model(x, n, bandwidth, kernel, tree, rel_error, run, seed, given$range)
   new_result(class = "weft_kde", c(object, list(
     rule = rule, log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(object$parts, ncol(x)),
     call = match.call(),
-    backend = backend, seconds = proc.time()[[3L]] - started
+    backend = run$backend, seconds = proc.time()[[3L]] - started
   )))
 }
 
@@ -110,8 +110,7 @@ canonical_ratio <- function(kernel, d) {
 #'   kernel below 1e-299, before they are scaled by the bandwidth, may count as 0.)
 #' @param leave_one_out whether to leave each point out of its own density; only without `newdata`.
 #' @param rel_error greatest relative error; by default the object's.
-#' @param backend where to sum; by default what [kde()] was given.
-#' @param threads,progress see [kernel_sum()].
+#' @param run see [weft_run()].
 #' @param ... ignored.
 #' @return `predict()`: densities, one per row, with an attribute `"backend"` when they come from a device; `print()`:
 #'   `x`, invisibly; `summary()`: a list; `glance()`: one row.
@@ -120,15 +119,16 @@ canonical_ratio <- function(kernel, d) {
 #' d <- kde(faithful$waiting)
 #' predict(d, c(50, 80))
 #' sum(predict(d, log = TRUE, leave_one_out = TRUE))
-predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL,
-                             backend = NULL, threads = NULL, progress = NULL, ...) {
+predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL, ...,
+                             run = NULL) {
+  run <- as_run(run)
   join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kde()", kde_parts(object))
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   if (leave_one_out && !is.null(newdata)) {
     abort_input("`leave_one_out = TRUE` is for the points of the density itself: leave `newdata` out.")
   }
-  result <- model_sums(object, newdata, NULL, log, leave_one_out, rel_error, threads, progress, backend = backend)
+  result <- model_sums(object, newdata, NULL, log, leave_one_out, rel_error, run)
   n <- if (leave_one_out) base::log(object$n) - base::log(max(object$n - 1, 1)) else 0
   scale <- object$log_scale + n
   sums <- as.vector(result$sum)

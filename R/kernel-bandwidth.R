@@ -25,9 +25,9 @@
 #'   Scott's rule.
 #' @param rel_error relative error of the sums.
 #' @param queries the largest number of points over which the mean is taken.
-#' @param threads,seed,progress see [kernel_sum()].
-#' @param distributed score over the ranks of a job, each with its own part of `x`, and all points as queries; see
-#'   [weft_ranks()].
+#' @param seed see [kernel_sum()].
+#' @param run see [weft_run()]. With `ranks = TRUE`, the ranks of a job each give their own part of `x`, with all
+#'   points as queries.
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame with a row for each value of the grid: `bandwidth` and `score`. Where `shape` has one bandwidth
 #'   per dimension, the first column is `multiple`, of `shape`. The attribute `"best"` is the best bandwidth of the
@@ -38,12 +38,11 @@
 #' b
 #' attr(b, "best")
 kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kernel = "gaussian", shape = NULL,
-                             rel_error = 1e-4,
-                             queries = 20000, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE, ...) {
-  distributed <- check_flag(distributed, "distributed")
-  join_ranks(distributed, "kernel_bandwidth", c(each_rank, "x"))
+                             rel_error = 1e-4, queries = 20000, seed = NULL, run = NULL, ...) {
+  run <- as_run(run, ranks = TRUE)
+  join_ranks(run$ranks, "kernel_bandwidth", c(each_rank, "x"))
+  check_dots(..., .known = kernel_names_elsewhere)
   need_args("x")
-  check_dots(character(), kernel_names_elsewhere, ...)
   check_seed(seed)
   criterion <- check_choice(criterion, c("lscv", "lcv"), "criterion")
   kernel <- check_choice(kernel, kernel_names, "kernel")
@@ -52,12 +51,12 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
     abort_input("The Cauchy kernel has no finite integral in more than one dimension.",
                 x = sprintf("`x` has %d columns.", ncol(x)))
   }
-  n <- rows_of_all(x, distributed)
+  n <- rows_of_all(x, run$ranks)
   if (n < 2) abort_input("`x` must have at least two rows to leave one out.")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 0.5)
   queries <- check_number(queries, "queries", min = 2, whole = TRUE)
   if (is.null(shape)) {
-    shape <- if (is.null(grid)) spread(x, distributed) * n^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x))
+    shape <- if (is.null(grid)) spread(x, run$ranks) * n^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x))
       else 1
   }
   if (is.null(grid)) grid <- exp(seq(log(0.1), log(4), length.out = 24))
@@ -72,7 +71,7 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
                 x = paste0("It is ", describe(shape), "."))
   }
   for (t in range(grid)) check_bandwidth(t * shape, ncol(x), reach)
-  score <- bandwidth_scorer(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress, distributed)
+  score <- bandwidth_scorer(x, shape, criterion, kernel, rel_error, queries, run, seed)
   out <- data.frame(bandwidth = as.double(grid), score = score(as.double(grid)))
   best <- if (criterion == "lscv") which.min(out$score) else which.max(out$score)
   attr(out, "best") <- if (length(best)) out$bandwidth[best] * shape else NA_real_
@@ -83,17 +82,16 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
 
 # A function of a vector t: the scores of the bandwidths t * shape. Points are rescaled and put into trees once; all
 # bandwidths are walked in one go where trees pay.
-bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress,
-                             distributed = FALSE) {
-  n <- rows_of_all(x, distributed)
+bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, run, seed) {
+  n <- rows_of_all(x, run$ranks)
   d <- ncol(x)
   parts <- check_bandwidth(shape, d, points_reach(x))
   log_shape <- log_volume(parts, d)
   unit <- if (is.null(parts$scale)) rep(parts$h, d) else parts$scale
   scaled <- function() x / rep(unit, each = nrow(x))
-  if (distributed) return(scorer_over_ranks(scaled(), n, criterion, kernel, rel_error, log_shape, threads))
+  if (run$ranks) return(scorer_over_ranks(scaled(), n, criterion, kernel, rel_error, log_shape, run$threads))
   walking <- function() {
-    walking_scorer(scaled(), criterion, kernel, rel_error, log_shape, queries, threads, seed, progress)
+    walking_scorer(scaled(), criterion, kernel, rel_error, log_shape, queries, run, seed)
   }
   if (!scored_by_pairs(criterion, kernel, d)) return(walking())
   if (d == 1L) pairs_scorer(x, unit, rel_error, log_shape, walking)
@@ -101,18 +99,18 @@ bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, th
 }
 
 # By trees, or where points lie on a line by one sum after another.
-walking_scorer <- function(z, criterion, kernel, rel_error, log_shape, queries, threads, seed, progress) {
+walking_scorer <- function(z, criterion, kernel, rel_error, log_shape, queries, run, seed) {
   n <- nrow(z)
   d <- ncol(z)
   some <- if (n > queries) sort(sample_rows(n, queries, seed)) else seq_len(n)
   own <- z[some, , drop = FALSE]
   others <- z[-some, , drop = FALSE]
-  trees <- list(own = kernel_tree(own, threads = threads),
-                others = if (nrow(others)) kernel_tree(others, threads = threads))
+  trees <- list(own = kernel_tree(own, run = run),
+                others = if (nrow(others)) kernel_tree(others, run = run))
   sums <- function(kernel, t, log = FALSE) {
-    f <- sums_of_bandwidths(own, trees$own, TRUE, kernel, t, rel_error, log, threads, progress)
+    f <- sums_of_bandwidths(own, trees$own, TRUE, kernel, t, rel_error, log, run)
     if (!nrow(others)) return(f)
-    g <- sums_of_bandwidths(own, trees$others, FALSE, kernel, t, rel_error, log, threads, progress)
+    g <- sums_of_bandwidths(own, trees$others, FALSE, kernel, t, rel_error, log, run)
     if (!log) return(f + g)
     top <- pmax(f, g)
     ifelse(top == -Inf, -Inf, top + log(exp(f - top) + exp(g - top)))
@@ -127,9 +125,8 @@ walking_scorer <- function(z, criterion, kernel, rel_error, log_shape, queries, 
   function(t) {
     volume <- exp(-log_shape - d * log(t))
     if (is.null(squared$kernel)) {
-      pairs <- pair_sums(squared$radial, trees$own, trees$own, t, rel_error, threads, progress)
-      if (nrow(others)) pairs <- pairs + pair_sums(squared$radial, trees$own, trees$others, t, rel_error, threads,
-                                                   progress)
+      pairs <- pair_sums(squared$radial, trees$own, trees$own, t, rel_error, run)
+      if (nrow(others)) pairs <- pairs + pair_sums(squared$radial, trees$own, trees$others, t, rel_error, run)
       plain <- colMeans(sums(kernel, t))
     } else {
       both <- colMeans(if (squared$kernel == kernel) sums(kernel, c(t, t * squared$wider))
@@ -147,7 +144,7 @@ scorer_over_ranks <- function(z, n, criterion, kernel, rel_error, log_shape, thr
   mean_sums <- function(kernel, t, log = FALSE) {
     vapply(t, function(h) {
       ranks_sum(sum(kernel_sum(z, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log,
-                               leave_one_out = TRUE, threads = threads, distributed = TRUE))) / n
+                               leave_one_out = TRUE, run = weft_run(threads = threads, ranks = TRUE)))) / n
     }, 0)
   }
   mass <- log_integral(kernel, d)
@@ -167,14 +164,14 @@ scorer_over_ranks <- function(z, n, criterion, kernel, rel_error, log_shape, thr
 
 # Sums at `query` for many bandwidths, one per column: one walk over the trees for all, or directly one after another
 # where a sample shows that trees do not pay at the middle bandwidth, or on a device.
-sums_of_bandwidths <- function(query, tree, self, kernel, h, rel_error, log, threads, progress) {
+sums_of_bandwidths <- function(query, tree, self, kernel, h, rel_error, log, run) {
   middle <- sort(h)[(length(h) + 1) %/% 2]
   problem <- kernel_problem(query, NULL, NULL, kernel, middle, rel_error, tree = tree, log = log, leave_one_out = self,
-                            threads = threads, progress = progress)
+                            run = run)
   plan <- if (line_pays(problem)) list(method = "line") else plan_method(problem)
   if (plan$method != "tree" || identical(plan$chosen$name, "cuda")) {
     one <- function(h) kernel_sum(query, tree, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log,
-                                  leave_one_out = self, threads = threads, progress = progress)
+                                  leave_one_out = self, run = run)
     return(matrix(vapply(h, one, numeric(nrow(query))), nrow(query)))
   }
   trees <- plan$trees %||% native_trees(problem)
@@ -203,25 +200,25 @@ spread <- function(x, distributed = FALSE) {
   unname(s)
 }
 
-rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed = FALSE) {
+rule_bandwidth <- function(x, rule, kernel, run, seed) {
   d <- ncol(x)
-  if (distributed && rule == "plugin") {
+  if (run$ranks && rule == "plugin") {
     abort_input("The plug-in rule needs all points in one place.",
                 i = "Over ranks, use \"scott\", \"silverman\", \"lscv\" or \"lcv\".")
   }
-  deviations <- spread(x, distributed)
+  deviations <- spread(x, run$ranks)
   if (rule == "plugin") {
     h <- vapply(seq_len(d), function(j) plugin_bandwidth(if (d > 1L) x[, j] else x, deviations[j]), 0)
     return(h * canonical_ratio(kernel, d))
   }
-  scott <- deviations * rows_of_all(x, distributed)^(-1 / (d + 4))
+  scott <- deviations * rows_of_all(x, run$ranks)^(-1 / (d + 4))
   if (rule == "scott") return(scott * canonical_ratio(kernel, d))
   if (rule == "silverman") return(scott * (4 / (d + 2))^(1 / (d + 4)) * canonical_ratio(kernel, d))
   shape <- scott * canonical_ratio(kernel, d)
-  score <- bandwidth_scorer(x, shape, rule, kernel, 1e-4, 20000, threads, seed, progress, distributed)
+  score <- bandwidth_scorer(x, shape, rule, kernel, 1e-4, 20000, run, seed)
   sign <- if (rule == "lscv") 1 else -1
   grid <- 0.05 * 80^(0:19 / 19)
-  looks <- if (!distributed && scored_by_pairs(rule, kernel, d)) list(12:20, 1:11) else list(1:20)
+  looks <- if (!run$ranks && scored_by_pairs(rule, kernel, d)) list(12:20, 1:11) else list(1:20)
   scores <- scores_from_wide(grid, looks, function(t) sign * score(t))
   grid <- grid[seq.int(to = length(grid), length.out = length(scores))]
   best <- largest_minimum(scores)

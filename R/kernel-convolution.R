@@ -91,7 +91,7 @@ radial_table <- function(r, g) {
   list(coefficients = pieces, per_unit = 1 / width, bend = rev(cummax(rev(bend))))
 }
 
-pair_sums <- function(radial, query, reference, h, rel_error, threads, progress) {
+pair_sums <- function(radial, query, reference, h, rel_error, run) {
   .Call(C_weft_kernel_pairs, radial, as.double(h), rel_error, query$native, reference$native,
-        run_control("cpu", threads, progress, task = "Summing pairs"))
+        run_control("cpu", run$threads, run$progress, task = "Summing pairs"))
 }

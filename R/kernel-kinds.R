@@ -103,7 +103,7 @@ check_definite <- function(kernel, d) {
 }
 
 # What arguments are called in other packages (ks, KernSmooth, stats, sklearn), and here.
-kernel_names_elsewhere <- c(h = "bandwidth", H = "bandwidth", bw = "bandwidth", width = "bandwidth",
+kernel_names_elsewhere <- c(query = "x", h = "bandwidth", H = "bandwidth", bw = "bandwidth", width = "bandwidth",
                             lambda = "bandwidth",
-                            kern = "kernel", w = "weights", eval.points = "query", gridsize = "grid", ncomp = "k",
+                            kern = "kernel", w = "weights", eval.points = "x", gridsize = "grid", ncomp = "k",
                             features = "k", n_components = "k", rtol = "rel_error", atol = "abs_error")

@@ -64,19 +64,18 @@ is_form_of <- function(parts, object, known) {
 
 # What a density and a regression keep alike: the points, in a tree unless they are spread over ranks or lie on a line,
 # and how to sum over them.
-points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed,
-                         range = points_range(x)) {
+points_model <- function(x, n, bandwidth, kernel, tree, rel_error, run, seed, range = points_range(x)) {
   reach <- if (nrow(x)) max(abs(range[1:2, ])) else 0
   bandwidth <- plain_bandwidth(bandwidth, x, reach)
   parts <- check_bandwidth(bandwidth, ncol(x), reach)
   problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE,
-                  seed = seed, control = run_control("cpu", threads, progress, task = "Building a tree"))
+                  seed = seed, control = run_control("cpu", run$threads, run$progress, task = "Building a tree"))
   rebuilt <- tree == "kd" # where sums need one: to look for damage in a kept tree takes as long; most sums need none
   list(
     kernel = kernel, bandwidth = bandwidth, n = n, d = ncol(x), names = colnames(x), rows = rownames(x),
-    rel_error = rel_error, tree_type = tree, distributed = distributed,
-    native = if (!distributed && !rebuilt) native_trees(problem)$reference,
-    digest = if (!distributed && rebuilt) digest_of(unname(x)), parts = parts, data = unname(x)
+    rel_error = rel_error, tree_type = tree, distributed = run$ranks,
+    native = if (!run$ranks && !rebuilt) native_trees(problem)$reference,
+    digest = if (!run$ranks && rebuilt) digest_of(unname(x)), parts = parts, data = unname(x)
   )
 }
 
@@ -98,12 +97,12 @@ tree_parts <- function(object) {
 
 # Sums of a model that keeps its points in a tree: kde and regression. The result's rows are those of `newdata`, or of
 # the points.
-model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FALSE, rel_error = NULL, threads = NULL,
-                       progress = NULL, backend = NULL) {
+model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FALSE, rel_error = NULL,
+                       run = as_run()) {
   query <- if (is.null(newdata)) NULL else match_columns(newdata, object)
   problem <- kernel_problem(query, object$data, weights, object$kernel, object$bandwidth,
                             rel_error = rel_error %||% object$rel_error, log = log, leave_one_out = leave_one_out,
-                            backend = backend %||% object$backend, threads = threads, progress = progress)
+                            run = run_but(run, backend = run$backend %||% object$backend))
   problem$bandwidth <- object$parts
   problem$tree <- list(type = object$tree_type, leaf_size = 32)
   problem$grown <- object$native

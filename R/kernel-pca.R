@@ -10,10 +10,11 @@
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param k the number of components.
-#' @param kernel,bandwidth,scale,offset,degree as for [kernel_sum()]; the polynomial kernel is allowed.
+#' @param kernel,bandwidth as for [kernel_sum()]; the polynomial kernel is allowed.
 #' @param tolerance of the eigenvectors: residuals relative to the largest eigenvalue.
 #' @param max_iterations the largest number of blocks.
-#' @param backend,threads,seed,progress see [kernel_sum()]; `seed` sets the starting block.
+#' @param seed see [kernel_sum()]; `seed` sets the starting block.
+#' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. `saveRDS()`
 #'   keeps it.
@@ -23,14 +24,15 @@
 #' p
 #' plot(p$scores, col = iris$Species)
 #' predict(p, iris[1:2, 1:4])
-kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, offset = 1, degree = 3,
-                       tolerance = 1e-8,
-                       max_iterations = 60, backend = NULL, threads = NULL, seed = NULL, progress = NULL, ...) {
+kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, tolerance = 1e-8, max_iterations = 60, seed = NULL,
+                       run = NULL, ...) {
+  run <- as_run(run)
   started <- proc.time()[[3L]]
+  check_dots(..., .known = kernel_names_elsewhere, .inside = polynomial_inside)
   need_args("x")
-  check_dots(character(), kernel_names_elsewhere, ...)
-  kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
-  backend <- use_backend(backend)
+  own <- split_kernel(kernel)
+  kernel <- own$name
+  run$backend <- use_backend(run$backend)
   x <- kernel_points(x, "x")
   n <- nrow(x)
   if (n < 2L) abort_input("`x` must have at least two rows.")
@@ -40,17 +42,16 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e6, whole = TRUE)
   object <- new_result(class = "weft_kernel_pca", list(
     kernel = kernel, bandwidth = if (kernel == "polynomial") 1 else plain_bandwidth(bandwidth, x),
-    polynomial = unlist(check_polynomial(list(scale = scale, offset = offset, degree = degree)), use.names = FALSE),
-    data = unname(x),
-    names = colnames(x), rows = rownames(x), n = n, d = ncol(x), backend = backend
+    polynomial = unlist(own$polynomial, use.names = FALSE), data = unname(x), names = colnames(x),
+    rows = rownames(x), n = n, d = ncol(x), backend = run$backend
   ))
-  sums <- kernel_pca_matrix(object, threads, progress) %||%
-    function(v) kernel_pca_sums(object, NULL, v, threads, progress)
+  sums <- kernel_pca_matrix(object, run) %||%
+    function(v) kernel_pca_sums(object, NULL, v, run)
   centred <- function(v) {
     out <- sums(v)
     out - rep(colMeans(out), each = n)
   }
-  found <- block_krylov(centred, n, k, tolerance, max_iterations, kernel_key(seed), run_control("cpu", threads))
+  found <- block_krylov(centred, n, k, tolerance, max_iterations, kernel_key(seed), run_control("cpu", run$threads))
   object$values <- found$values
   object$vectors <- found$vectors
   object$scores <- found$vectors * rep(sqrt(pmax(found$values, 0)), each = n)
@@ -63,23 +64,23 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   object
 }
 
-kernel_pca_sums <- function(object, query, weights, threads, progress) {
+kernel_pca_sums <- function(object, query, weights, run) {
   p <- object$polynomial
   points <- if (is.null(query)) object$data else query
-  out <- kernel_sum(points, if (!is.null(query)) object$data, weights = weights, kernel = object$kernel,
-                    bandwidth = object$bandwidth,
-                    scale = p[1L], offset = p[2L], degree = p[3L], threads = threads, progress = progress)
+  out <- kernel_sum(points, if (!is.null(query)) object$data, weights = weights,
+                    kernel = if (object$kernel == "polynomial") kernel_polynomial(p[3L], p[2L], p[1L])
+                             else object$kernel,
+                    bandwidth = object$bandwidth, run = run_but(run, verbose = FALSE))
   matrix(out, nrow(points), ncol(weights))
 }
 
 # Products with the kernel matrix, held: a function of the vectors; NULL where evaluating kernels anew is asked for (on
 # a device), or needed.
-kernel_pca_matrix <- function(object, threads, progress) {
+kernel_pca_matrix <- function(object, run) {
   there <- .Call(C_weft_host_available)
   if (object$n > 5000 || object$kernel == "polynomial" || object$backend == "cuda" ||
       (there > 0 && 8 * object$n^2 > there / 4)) return(NULL)
-  problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, threads = threads,
-                            progress = progress)
+  problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, run = run)
   points <- native_points(object$data, problem)
   held <- kernel_matrix(points, points, problem)
   function(v) matrix_product(held, v, problem$control, transposed = TRUE) # symmetric; read along its columns
@@ -130,7 +131,7 @@ block_krylov <- function(product, n, k, tolerance, max_iterations, key, control)
 #'
 #' @param object,x what [kernel_pca()] returned.
 #' @param newdata points in rows; columns with names of the data are found by name. Missing: the training points.
-#' @param threads,progress see [kernel_sum()].
+#' @param run see [weft_run()].
 #' @param ... for `plot()`, arguments of [graphics::plot.default()]; otherwise ignored.
 #' @return `predict()`: a matrix of scores; `summary()`: what `glance()` gives; `print()` and `plot()`, which draws the
 #'   scores of the first two components, or of the only one: `x`, invisibly.
@@ -139,11 +140,12 @@ block_krylov <- function(product, n, k, tolerance, max_iterations, key, control)
 #' p <- kernel_pca(iris[1:4], 2, bandwidth = 2)
 #' all.equal(predict(p, iris[1:4]), p$scores)
 #' plot(p, col = iris$Species)
-predict.weft_kernel_pca <- function(object, newdata = NULL, threads = NULL, progress = NULL, ...) {
+predict.weft_kernel_pca <- function(object, newdata = NULL, ..., run = NULL) {
+  run <- as_run(run)
   check_parts(object, "kernel_pca()", pca_parts(object))
   if (is.null(newdata)) return(object$scores)
   q <- match_columns(newdata, object)
-  sums <- kernel_pca_sums(object, q, object$vectors, threads, progress)
+  sums <- kernel_pca_sums(object, q, object$vectors, run)
   root <- sqrt(pmax(object$values, 0))
   scores <- (sums - rep(object$shift, each = nrow(q))) / rep(ifelse(root > 0, root, Inf), each = nrow(q))
   dimnames(scores) <- list(rownames(q), colnames(object$scores))

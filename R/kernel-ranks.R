@@ -23,7 +23,7 @@ kernel_over_ranks <- function(problem, method = "auto") {
   }
   if (me$size == 1L) return(kernel_run(problem, method))
   if (problem$kernel == "polynomial" && !method %in% c("auto", "direct")) {
-    return(kernel_polynomial(problem, method)) # says why not
+    return(polynomial_run(problem, method)) # says why not
   }
   problem$control["progress"] <- list(ranks_progress(NULL))
   problem$weights <- weights_of(problem)

@@ -16,9 +16,9 @@
 #' @param y the responses, one per row.
 #' @param bandwidth `"cv"`, `"scott"`, `"silverman"`, or numbers as for [kernel_sum()].
 #' @param weights `NULL`, or one number per row, not negative.
-#' @param kernel,rel_error,tree,backend,threads,seed,progress see [kde()].
-#' @param distributed the ranks of a job each give their own part of `x`, `y` and `weights`; see [weft_ranks()] and
-#'   [kde()].
+#' @param kernel,rel_error,tree,seed see [kde()].
+#' @param run see [weft_run()]. With `ranks = TRUE`, the ranks of a job each give their own part of `x`, `y` and
+#'   `weights`; see [kde()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return An object of class `weft_kernel_regression`, which can be saved with `saveRDS()`, including the tree.
 #' @seealso [predict.weft_kernel_regression()]
@@ -29,38 +29,36 @@
 #' predict(r, c(50, 80), interval = "confidence")
 #' plot(r)
 kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "gaussian", rel_error = 1e-4,
-                              tree = c("kd", "ball", "vp", "rp"), backend = NULL, threads = NULL, seed = NULL,
-                              progress = NULL,
-                              distributed = FALSE, ...) {
+                              tree = c("kd", "ball", "vp", "rp"), seed = NULL, run = NULL, ...) {
+  run <- as_run(run, ranks = TRUE)
   started <- proc.time()[[3L]]
-  distributed <- check_flag(distributed, "distributed")
-  join_ranks(distributed, "kernel_regression", c(each_rank, "x", "y", "weights"))
+  join_ranks(run$ranks, "kernel_regression", c(each_rank, "x", "y", "weights"))
+  check_dots(..., .known = kernel_names_elsewhere)
   need_args("x", "y")
-  check_dots(character(), kernel_names_elsewhere, ...)
   check_seed(seed)
   kernel <- check_choice(kernel, kernel_names, "kernel")
-  backend <- use_backend(backend)
+  run$backend <- use_backend(run$backend)
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
   x <- kernel_points(x, "x")
-  y <- check_response(y, nrow(x), distributed)
-  if (!rows_of_all(x, distributed)) abort_input("`x` must have at least one row.")
-  w <- check_case_weights(weights, nrow(x), distributed)
+  y <- check_response(y, nrow(x), run$ranks)
+  if (!rows_of_all(x, run$ranks)) abort_input("`x` must have at least one row.")
+  w <- check_case_weights(weights, nrow(x), run$ranks)
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, regression_rules[-1L], "bandwidth") else "given"
   scores <- NULL
   if (rule == "cv") {
-    found <- regression_cv(x, y, w, kernel, tree, rel_error, threads, seed, progress, distributed)
+    found <- regression_cv(x, y, w, kernel, tree, rel_error, run, seed)
     bandwidth <- found$bandwidth
     scores <- found$scores
-  } else if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress, distributed)
-  object <- regression_model(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, distributed)
+  } else if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, run, seed)
+  object <- regression_model(x, y, w, bandwidth, kernel, tree, rel_error, run, seed)
   object$rule <- rule
   object$scores <- scores
-  left_out <- unname(regression_sums(object, leave_one_out = TRUE, threads = threads)$fit)
+  left_out <- unname(regression_sums(object, leave_one_out = TRUE, run = run)$fit)
   residual <- ifelse(is.na(left_out), y - object$centre, y - left_out)
   object$residual_square <- residual^2
   squares <- c(sum(w * residual^2), sum(w * (y - object$centre)^2))
-  if (distributed) squares <- ranks_sum(squares)
+  if (run$ranks) squares <- ranks_sum(squares)
   object$r_squared <- 1 - squares[1L] / squares[2L]
   object$call <- match.call()
   object$seconds <- proc.time()[[3L]] - started
@@ -98,24 +96,24 @@ check_case_weights <- function(weights, n, distributed = FALSE) {
   as.double(weights)
 }
 
-regression_model <- function(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, distributed = FALSE) {
-  object <- points_model(x, rows_of_all(x, distributed), bandwidth, kernel, tree, rel_error, threads, seed, NULL,
-                         distributed)
+regression_model <- function(x, y, w, bandwidth, kernel, tree, rel_error, run, seed) {
+  object <- points_model(x, rows_of_all(x, run$ranks), bandwidth, kernel, tree, rel_error,
+                         run_but(run, progress = NULL), seed)
   new_result(class = "weft_kernel_regression", c(object, list(
-    response = y, weights = w, centre = mean_of_all(y, w, distributed), backend = weft_backend()
+    response = y, weights = w, centre = mean_of_all(y, w, run$ranks), backend = weft_backend()
   )))
 }
 
 # Golden section around the best of a grid of multiples of Scott's rule. The tree of the rescaled points is built once.
-regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progress, distributed = FALSE) {
-  shape <- spread(x, distributed) * rows_of_all(x, distributed)^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x))
+regression_cv <- function(x, y, w, kernel, tree, rel_error, run, seed) {
+  shape <- spread(x, run$ranks) * rows_of_all(x, run$ranks)^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x))
   z <- x / rep(shape, each = nrow(x))
-  model <- regression_model(z, y, w, 1, kernel, tree, max(rel_error, 1e-6), threads, seed, distributed)
+  model <- regression_model(z, y, w, 1, kernel, tree, max(rel_error, 1e-6), run, seed)
   score <- function(t) {
     model$bandwidth <- model$parts$h <- t
-    fit <- regression_sums(model, leave_one_out = TRUE, threads = threads, progress = progress)$fit
+    fit <- regression_sums(model, leave_one_out = TRUE, run = run)$fit
     score <- c(sum(w * (y - ifelse(is.na(fit), model$centre, fit))^2), sum(w))
-    if (distributed) score <- ranks_sum(score)
+    if (run$ranks) score <- ranks_sum(score)
     score[1L] / score[2L]
   }
   grid <- exp(seq(log(0.05), log(4), length.out = 16))
@@ -138,8 +136,8 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 #'   They do not account for the bias.
 #' @param level of the bands.
 #' @param leave_one_out whether to leave each point out of its own prediction; only without `newdata`.
-#' @param backend where to sum; by default what [kernel_regression()] was given.
-#' @param rel_error,threads,progress see [kernel_sum()].
+#' @param run see [weft_run()].
+#' @param rel_error see [kernel_sum()].
 #' @param n how many points to draw the curve with.
 #' @param ... ignored by `predict()` and `print()`, passed on to [graphics::plot.default()] by `plot()`.
 #' @return `predict()`: numbers, which are `NA` where nothing is in reach; with an interval, a matrix with the columns
@@ -149,9 +147,8 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 #' r <- kernel_regression(faithful$waiting, faithful$eruptions, bandwidth = 4, kernel = "epanechnikov")
 #' predict(r, c(50, 80, 500))
 predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c("none", "confidence"), level = 0.95,
-                                           leave_one_out = FALSE, rel_error = NULL, backend = NULL, threads = NULL,
-                                           progress = NULL,
-                                           ...) {
+                                           leave_one_out = FALSE, rel_error = NULL, ..., run = NULL) {
+  run <- as_run(run)
   join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kernel_regression()", regression_parts(object))
   interval <- check_choice(interval, c("none", "confidence"), "interval")
@@ -161,7 +158,7 @@ predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c(
     abort_input("`leave_one_out = TRUE` is for the points of the regression itself: leave `newdata` out.")
   }
   with_bands <- interval == "confidence"
-  sums <- regression_sums(object, newdata, leave_one_out, with_bands, rel_error, threads, progress, backend)
+  sums <- regression_sums(object, newdata, leave_one_out, with_bands, rel_error, run)
   if (!with_bands) return(sums$fit)
   s <- sums$sum
   error <- sqrt(pmax(s[, 3L] / s[, 1L], 0) * square_ratio(object$kernel, object$d) * s[, 4L]) / s[, 1L]
@@ -173,11 +170,11 @@ predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c(
 
 # list(fit, sum): the local means, and what they and their bands are made of.
 regression_sums <- function(object, newdata = NULL, leave_one_out = FALSE, with_bands = FALSE, rel_error = NULL,
-                            threads = NULL, progress = NULL, backend = NULL) {
+                            run = as_run()) {
   w <- object$weights
   columns <- cbind(w, w * (object$response - object$centre))
   if (with_bands) columns <- cbind(columns, w * object$residual_square, w^2)
-  result <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, threads, progress, backend = backend)
+  result <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, run)
   s <- result$sum
   fit <- object$centre + s[, 2L] / s[, 1L]
   total <- if (isTRUE(object$distributed)) ranks_sum(sum(w)) else sum(w)

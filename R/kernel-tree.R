@@ -15,7 +15,8 @@
 #' @param type `"kd"`, `"ball"`, `"vp"` or `"rp"`.
 #' @param leaf_size the largest number of points in a leaf. Multiples of 32 suit the vector code.
 #' @param seed for type `"rp"`; the default draws a key from R's random numbers.
-#' @param threads,progress see [kernel_sum()].
+#' @param run see [weft_run()].
+#' @param ... not used: any further argument is an error.
 #' @return An object of class `weft_kernel_tree`.
 #' @export
 #' @examples
@@ -24,15 +25,16 @@
 #' tree <- kernel_tree(x)
 #' tree
 #' plot(tree)
-#' kernel_sum(x[1:3, ], weights = seq_len(2000), bandwidth = 0.2, tree = tree)
-kernel_tree <- function(x, type = c("kd", "ball", "vp", "rp"), leaf_size = 32, seed = NULL, threads = NULL,
-                        progress = NULL) {
+#' kernel_sum(x[1:3, ], weights = seq_len(2000), bandwidth = 0.2, control = list(tree = tree))
+kernel_tree <- function(x, type = c("kd", "ball", "vp", "rp"), leaf_size = 32, seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(..., .known = kernel_names_elsewhere)
   started <- proc.time()[[3L]]
   need_args("x")
   type <- check_choice(type, tree_types, "type")
   leaf_size <- check_number(leaf_size, "leaf_size", min = 1, max = 2^20, whole = TRUE)
   x <- kernel_points(x, "x")
-  control <- run_control("cpu", threads, progress, task = "Building a tree")
+  control <- run_control("cpu", run$threads, run$progress, task = "Building a tree")
   check_seed(seed)
   key <- if (type == "rp") kernel_key(seed) else c(0, 0)
   points <- .Call(C_weft_kernel_points, x, numeric(ncol(x)), NULL, FALSE, control)

@@ -95,14 +95,14 @@
 #'   other. Polynomial kernels and the methods `"montecarlo"`, `"features"` and `"nystrom"` run on the CPU. A result
 #'   that comes from a device has an attribute `"backend"`.
 #'
-#' @section Ranks: With `distributed = TRUE`, every rank of a job (see [weft_ranks()]) calls the function with its own
-#'   part of the references, weights and queries, and gets the sums for its own queries over the references of all
+#' @section Ranks: With `weft_run(ranks = TRUE)`, every rank of a job (see [weft_ranks()]) calls the function with its
+#'   own part of the references, weights and queries, and gets the sums for its own queries over the references of all
 #'   ranks. Parts may be empty or of any size. The sums are those of one rank: exact ones to 1e-12, others within the
 #'   same bounds, with `leave_one_out` the query's own reference left out. Points are first redistributed by location:
-#'   the ranks are halved repeatedly, and each half takes one side of a coordinate, so that all ranks have about the
-#'   same number of points. Then each rank sends the others those of its references that their queries need: none that
-#'   are beyond the reach of a compact kernel or too far away to matter, and one point for many whose kernel values
-#'   hardly differ. A rank that has finished takes over queries of slower ones: of ranks with more than 1 /
+#'   the ranks are halved repeatedly, and each half takes one side of a coordinate, so that all ranks have about as many
+#'   points. Then each rank sends the others those of its references that their queries need: none that are
+#'   beyond the reach of a compact kernel or too far away to matter, and one point for many whose kernel values hardly
+#'   differ. A rank that has finished takes over queries of slower ones: of ranks with more than 1 /
 #'   `getOption("weft.balance")` times its work, by default twice. All arguments but the data must be the same
 #'   everywhere. `verbose = TRUE` prints what each rank did and sent.
 #'
@@ -114,30 +114,28 @@
 #'   differ between runs by as much as the tolerance allows, even sampled ones with equal seeds. `nodes = "series"`
 #'   and `method = "nystrom"` are errors.
 #'
-#' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers
+#' @param x the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers
 #'   in one dimension. Columns match those of `reference` by position.
 #' @param reference the points over which to sum; by default the queries themselves.
 #' @param weights `NULL` for 1, a vector with one number per reference, or a matrix with one column per sum. Weights
 #'   may have any sign.
 #' @param kernel,bandwidth see the table.
-#' @param rel_error,abs_error,confidence see below; `rel_error` is from 0 to 1.
+#' @param rel_error see below; `rel_error` is from 0 to 1.
 #' @param method `"auto"`, `"direct"`, `"tree"`, `"line"`, `"mesh"`, `"montecarlo"`, `"features"` or `"nystrom"`.
-#' @param nodes how the nodes of trees are estimated; see Methods.
-#' @param tree a [kernel_tree()] of the references, so that it is built only once; it may be given in place of
-#'   `reference`. It is used as it is when the bandwidth is one number; otherwise a tree of the rescaled points is
-#'   built.
-#' @param precision `"double"`, `"single"` or `"tensor"`.
 #' @param log whether to give logarithms.
 #' @param leave_one_out whether to leave reference `i` out of the sum of query `i`; the references must be the
 #'   queries.
-#' @param scale,offset,degree of the polynomial kernel.
-#' @param backend,threads see [weft_backend()] and [weft_threads()].
-#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the queries among; see [weft_devices()].
+#' @param control a list of settings that are rarely needed:
+#'   * `abs_error`, `confidence`: see below; `rel_error` is from 0 to 1.
+#'   * `nodes`: how the nodes of trees are estimated; see Methods.
+#'   * `tree`: a [kernel_tree()] of the references, so that it is built only once; it may be given in place of
+#'     `reference`. It is used as it is when the bandwidth is one number; otherwise a tree of the rescaled points is
+#'     built.
+#'   * `precision`: `"double"`, `"single"` or `"tensor"`.
+#' @param run see [weft_run()]. Devices share the queries; ranks are described below.
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
-#' @param progress,verbose as everywhere; see [mi_rank()].
-#' @param distributed whether to sum over the ranks of a job; see below and [weft_ranks()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `query`.
+#' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `x`.
 #' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
 #' minimal degree, Advances in Computational Mathematics 4, 389-396.
 #' @seealso [kde()], [kernel_regression()], [kernel_tree()]
@@ -149,55 +147,52 @@
 #' kernel_sum(q, x, bandwidth = 0.3)
 #' kernel_sum(q, x, weights = cbind(1, x[, 1]), kernel = "epanechnikov", bandwidth = 0.5)
 #' kernel_sum(x, bandwidth = 0.1, rel_error = 0.01, leave_one_out = TRUE)[1:3]
-kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
-                       abs_error = 0, confidence = 1,
+kernel_sum <- function(x, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
                        method = c("auto", "direct", "tree", "line", "mesh", "montecarlo", "features",
-                                  "nystrom"),
-                       tree = NULL,
-                       nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"),
-                       log = FALSE,
-                       leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, devices = NULL,
-                       threads = NULL,
-                       seed = NULL, progress = NULL, verbose = FALSE, distributed = FALSE, ...) {
-  distributed <- check_flag(distributed, "distributed")
-  join_ranks(distributed, "kernel_sum", c(setdiff(each_rank, "verbose"), "query", "reference", "weights", "tree"))
-  verbose <- check_flag(verbose, "verbose")
-  need_args("query")
-  check_dots(character(), kernel_names_elsewhere, ...)
+                                  "nystrom"), log = FALSE, leave_one_out = FALSE, control = list(), seed = NULL,
+                       run = NULL, ...) {
+  run <- as_run(run, ranks = TRUE)
+  join_ranks(run$ranks, "kernel_sum", c(each_rank, "x", "reference", "weights", "tree"))
+  control <- check_control(control, kernel_sum_control)
+  check_dots(..., .control = kernel_sum_control, .known = kernel_names_elsewhere, .inside = polynomial_inside)
+  need_args("x")
   check_seed(seed)
-  if (is.null(query)) {
-    abort_input("`query` must be points.", x = "It is NULL.",
-                i = "For the sums at the references, give these as `query`.")
+  if (is.null(x)) {
+    abort_input("`x` must be points.", x = "It is NULL.",
+                i = "For the sums at the references, give these as `x`.")
   }
-  problem <- kernel_problem(query, reference, weights, kernel, bandwidth, rel_error, abs_error, confidence, tree, log,
-                            leave_one_out, list(scale = scale, offset = offset,
-                                                degree = degree), backend, threads, seed,
-                            progress)
-  problem$nodes <- check_node_estimates(nodes, problem)
-  devices_for(devices, "cpu") # to be right wherever the sums are taken
-  problem["devices"] <- list(devices)
-  precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
+  problem <- kernel_problem(x, reference, weights, kernel, bandwidth, rel_error, control$abs_error,
+                            control$confidence, control$tree, log, leave_one_out, run)
+  problem["seed"] <- list(seed)
+  problem$nodes <- check_node_estimates(control$nodes, problem)
+  devices_for(run$devices, "cpu") # to be right wherever the sums are taken
+  problem["devices"] <- list(run$devices)
+  precision <- check_choice(control$precision, c("double", "single", "tensor"), "precision")
   method <- check_choice(method, c("auto", "direct", "tree", "line", "mesh", "montecarlo", "features", "nystrom"),
                          "method")
-  if (distributed && method %in% c("line", "mesh")) {
+  if (run$ranks && method %in% c("line", "mesh")) {
     abort_input(sprintf("Sums over ranks cannot be computed %s.",
                         if (method == "line") "along a line" else "over a mesh"),
                 i = "Use \"auto\", \"direct\" or \"tree\".")
   }
-  if (distributed && precision != "double") {
+  if (run$ranks && precision != "double") {
     abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
   }
-  if (distributed && problem$nodes == "series") {
+  if (run$ranks && problem$nodes == "series") {
     abort_input("Sums over ranks estimate nodes by bounds or samples.", x = "`nodes` is \"series\".",
                 i = "Use \"auto\", which is \"bounds\" there, or \"samples\".")
   }
-  result <- if (distributed) kernel_over_ranks(problem, method)
+  result <- if (run$ranks) kernel_over_ranks(problem, method)
             else if (precision != "double") kernel_single(problem, method, precision)
             else kernel_run(problem, method)
-  if (verbose) message("Method: ", result$method, " on ", result$backend %||% "cpu", " (", result$reason, ")")
-  if (verbose && distributed) show_counters(result)
+  if (run$verbose) message("Method: ", result$method, " on ", result$backend %||% "cpu", " (", result$reason, ")")
+  if (run$ranks && any(unlist(ranks_gather(run$verbose)))) show_counters(result)
   shape_sums(result, problem)
 }
+
+kernel_sum_control <- function(abs_error = 0, confidence = 1, tree = NULL,
+                               nodes = c("auto", "bounds", "series", "samples"),
+                               precision = c("double", "single", "tensor")) as.list(environment())
 
 check_node_estimates <- function(nodes, problem) {
   nodes <- check_choice(nodes, c("auto", "bounds", "series", "samples"), "nodes")
@@ -216,11 +211,10 @@ is_compact_or_polynomial <- function(kernel) kernel == "polynomial" || is_compac
 
 # Everything checked and brought into the form that the native code takes.
 kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_error = 0, abs_error = 0, confidence = 1,
-                           tree = NULL, log = FALSE, leave_one_out = FALSE,
-                           polynomial = list(scale = 1, offset = 0, degree = 3), backend = NULL, threads = NULL,
-                           seed = NULL, progress = NULL) {
-  kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
-  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
+                           tree = NULL, log = FALSE, leave_one_out = FALSE, run = as_run()) {
+  own <- split_kernel(kernel)
+  kernel <- own$name
+  run$backend <- if (is.null(run$backend)) weft_backend() else check_choice(run$backend, backends, "backend")
   if (inherits(reference, "weft_kernel_tree")) {
     tree <- reference
     reference <- NULL
@@ -245,8 +239,8 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   query <- asked$points
   query_box <- asked$range
   if (ncol(query) != ncol(reference)) {
-    abort_input("`query` and `reference` must have the same columns.",
-                x = sprintf("`query` has %d, `reference` %d.", ncol(query), ncol(reference)),
+    abort_input("`x` and `reference` must have the same columns.",
+                x = sprintf("`x` has %d, `reference` %d.", ncol(query), ncol(reference)),
                 i = if (min(ncol(query), ncol(reference)) == 1L) {
                   "A vector is taken for points in one dimension; for one point, use `t(x)`."
                 })
@@ -273,10 +267,35 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
     rel_error = check_number(rel_error, "rel_error", min = 0, max = 1),
     abs_error = check_number(abs_error, "abs_error", min = 0, max = .Machine$double.xmax),
     confidence = check_number(confidence, "confidence", min = 1e-6, max = 1), log = log, leave_one_out = leave_one_out,
-    polynomial = check_polynomial(polynomial), seed = seed, backend = backend,
+    polynomial = own$polynomial, seed = NULL, backend = run$backend,
     # the back end is entered when it is chosen
-    control = run_control("cpu", threads, progress, task = "Summing kernels")
+    control = run_control("cpu", run$threads, run$progress, task = "Summing kernels")
   )
+}
+
+#' The polynomial kernel
+#'
+#' The sums of [kernel_sum()] and the components of [kernel_pca()] with this kernel are exact.
+#'
+#' @param degree,offset,scale the kernel is \eqn{(scale\, x \cdot y + offset)^{degree}}.
+#' @return An object of class `weft_kernel` to give as `kernel`; `"polynomial"` stands for `kernel_polynomial()`.
+#' @export
+#' @examples
+#' x <- as.matrix(iris[1:10, 1:2])
+#' kernel_sum(x, kernel = kernel_polynomial(degree = 2, offset = 1))
+kernel_polynomial <- function(degree = 3, offset = 0, scale = 1) {
+  structure(class = "weft_kernel", check_polynomial(list(scale = scale, offset = offset, degree = degree)))
+}
+
+polynomial_inside <- list(`kernel = kernel_polynomial` = c("degree", "offset", "scale")) # for check_dots()
+
+# `kernel` as list(name, polynomial).
+split_kernel <- function(kernel) {
+  if (!inherits(kernel, "weft_kernel")) {
+    return(list(name = check_choice(kernel, c(kernel_names, "polynomial"), "kernel"),
+                polynomial = list(scale = 1, offset = 0, degree = 3)))
+  }
+  list(name = "polynomial", polynomial = check_polynomial(unclass(kernel)))
 }
 
 check_polynomial <- function(p) {
@@ -309,7 +328,7 @@ kernel_run <- function(problem, method = "auto") {
   exact <- problem$rel_error == 0 && problem$abs_error == 0
   if (problem$kernel == "polynomial") {
     cpu_only(problem$backend, "Polynomial kernels are summed")
-    return(kernel_polynomial(problem, method))
+    return(polynomial_run(problem, method))
   }
   if (!nrow(problem$query) || !nrow(problem$reference)) {
     return(list(sum = matrix(if (problem$log) -Inf else 0, nrow(problem$query), NCOL(problem$weights)),
@@ -449,7 +468,7 @@ walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0
   .Call(C_weft_kernel_walk, task, trees$query, trees$reference, walk, problem$control)
 }
 
-kernel_polynomial <- function(problem, method) {
+polynomial_run <- function(problem, method) {
   if (!method %in% c("auto", "direct")) {
     abort_input("The polynomial kernel has exact products only.", x = sprintf("`method` is \"%s\".", method))
   }

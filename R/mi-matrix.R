@@ -57,12 +57,12 @@
 #' mi_matrix(mtcars["mpg"], mtcars[c("wt", "hp")], estimator = "ksg", k = 5)
 mi_matrix <- function(x, y = NULL,
                       estimator = c("empirical", "miller-madow", "shrink", "schurmann-grassberger", "copula",
-                                    "pearson", "spearman", "kendall", "ksg"),
-                      bins = NULL, k = 3, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
-                      backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
+                                    "pearson", "spearman", "kendall", "ksg"), bins = NULL, k = 3,
+                      na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, run = NULL, ...) {
+  run <- as_run(run)
   started <- proc.time()[[3L]]
+  check_dots(..., .known = mi_names_elsewhere)
   need_args("x")
-  check_dots(character(), mi_names_elsewhere, ...)
   if (is_estimator(y)) {
     abort_input("`y` must be data like `x`, or left out.", x = paste0("It is ", describe(y), "."),
                 i = sprintf("An estimator goes into `estimator = %s`.", describe(y)))
@@ -70,10 +70,8 @@ mi_matrix <- function(x, y = NULL,
   estimator <- check_choice(estimator, c(count_estimators, numeric_estimators), "estimator")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
-  verbose <- check_flag(verbose, "verbose")
-  threads <- threads_for(threads)
-  run <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
-  out <- name_estimators(memory_errors(run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)))
+  between <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
+  out <- name_estimators(memory_errors(between(x, y, estimator, bins, k, na, assay, run)))
   about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na,
                       test = attr(out, "test"))
   if (unit == "nats") out <- memory_errors(out * log(2))
@@ -98,16 +96,16 @@ name_estimators <- function(code) {
 
 # ---- categories ----
 
-count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose) {
+count_matrix <- function(x, y, estimator, bins, k, na, assay, run) {
   inputs <- lapply(c("x", "y"), function(arg) {
     part <- if (arg == "x") x else y
     if (is.null(part) && arg == "y") return(NULL)
-    if (!is.null(bins)) part <- bin_input(part, bins, assay, threads, arg)
+    if (!is.null(bins)) part <- bin_input(part, bins, assay, run$threads, arg)
     input <- categorical_input(part, if (is.null(bins)) assay, arg = arg)
     whole_input(input)
   })
   check_rows(inputs[[1L]], inputs[[2L]])
-  facts <- lapply(Filter(Negate(is.null), inputs), column_facts, na, threads)
+  facts <- lapply(Filter(Negate(is.null), inputs), column_facts, na, run$threads)
   if (na == "fail") {
     fail_missing(inputs[[1L]]$names, facts[[1L]]$missing, "x")
     if (!is.null(y)) fail_missing(inputs[[2L]]$names, facts[[2L]]$missing, "y")
@@ -116,11 +114,11 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
   pairs <- if (is.null(y)) p[1L]^2 / 2 else p[1L] * p[2L]
   levels <- vapply(facts, function(fact) if (length(fact$levels)) mean(fact$levels) else 1, 0)
   planes <- pmin(pmax(levels - 1, 1), 24)
-  chosen <- choose_backend(backend, cost_counts_matrix(pairs, inputs[[1L]]$n, p, planes, threads))
+  chosen <- choose_backend(run$backend, cost_counts_matrix(pairs, inputs[[1L]]$n, p, planes, run$threads))
   most <- vapply(facts, function(fact) max(fact$levels, 0), 0)
   chosen <- note_large(chosen, prod(rep_len(most[most > 0], 2)))
-  report_backend(chosen, verbose)
-  control <- run_control(chosen$name, threads, progress, inputs[[1L]]$names, "Counting pairs")
+  report_backend(chosen, run$verbose)
+  control <- run_control(chosen$name, run$threads, run$progress, inputs[[1L]]$names, "Counting pairs")
   m <- mi_counts_matrix(inputs[[1L]], inputs[[2L]], estimator, na, control)
   complete <- all(unlist(lapply(facts, `[[`, "missing")) == 0) || na == "level"
   test <- list(estimator = estimator, levels = facts[[1L]]$levels, n = if (complete) inputs[[1L]]$n else NA)
@@ -164,7 +162,7 @@ check_rows <- function(a, b) {
 
 numeric_estimators <- c("copula", "pearson", "spearman", "kendall", "ksg") # those of src/mi/matrix/kinds.h
 
-numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose) {
+numeric_matrix <- function(x, y, estimator, bins, k, na, assay, run) {
   if (!is.null(bins)) {
     abort_input("`bins` must be NULL for the estimators of numbers.", x = sprintf("`estimator` is \"%s\".", estimator))
   }
@@ -185,9 +183,9 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads
     abort_input("`k` must be less than the number of rows.", x = sprintf("It is %d, with %d rows.", k, n))
   }
   pairs <- a$p * (if (is.null(b)) a$p / 2 else b$p)
-  chosen <- choose_backend(backend, cost_numeric_matrix(pairs, n, estimator, threads))
-  report_backend(chosen, verbose)
-  control <- run_control(chosen$name, threads, progress, c(a$names, b$names), "Comparing columns")
+  chosen <- choose_backend(run$backend, cost_numeric_matrix(pairs, n, estimator, run$threads))
+  report_backend(chosen, run$verbose)
+  control <- run_control(chosen$name, run$threads, run$progress, c(a$names, b$names), "Comparing columns")
   data <- if (is.null(b)) a$data else cbind(a$data, b$data)
   m <- .Call(C_weft_mi_numeric, data, list(estimator = estimator, split = if (is.null(b)) 0L else a$p, k = k), control)
   n <- if (sum(unlist(missing)) == 0) n else if (is.null(b)) crossprod(!is.na(a$data))
@@ -262,7 +260,6 @@ print.weft_mi_matrix <- function(x, n = 6L, ...) {
               attr(x, "estimator"), attr(x, "unit")))
   if (length(m)) print(m[seq_len(min(n, nrow(m))), seq_len(min(n, ncol(m))), drop = FALSE], digits = 4L)
   if (any(dim(m) > n)) cat("...\n")
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -294,7 +291,8 @@ finite_information <- function(x, arg) {
 summary.weft_mi_matrix <- function(object, ...) {
   m <- finite_information(object, "object")
   if (identical(rownames(m), colnames(m)) && nrow(m) == ncol(m)) m <- m[upper.tri(m)]
-  list(features = dim(object), mi = if (length(m)) stats::quantile(m), unit = attr(object, "unit"))
+  list(features = dim(object), mi = if (length(m)) stats::quantile(m), unit = attr(object, "unit"),
+       run = run_line(object))
 }
 
 # Rows and columns in the order of a hierarchical clustering; NA where a feature meets itself.

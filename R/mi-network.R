@@ -12,8 +12,8 @@
 #' | `"relnet"` | \eqn{m_{ij}} where it is above `threshold` |
 #'
 #' `"mrnet"` and `"mrnetb"` give each pair the greater of its two weights. The diagonal of the matrix is not used. Edges
-#' are the pairs with a positive weight. Differences that rounding alone can make do not count: those of at most 1e-12 bits,
-#' or, for a plain matrix, of at most 9e-16 times its number of rows and its largest entry, are taken as 0.
+#' are the pairs with a positive weight. Differences that rounding alone can make do not count: those of at most 1e-12
+#' bits, or, for a plain matrix, of at most 9e-16 times its number of rows and its largest entry, are taken as 0.
 #'
 #' @section Significance: With `fdr`, each pair is tested, and the edges that pass at this false discovery rate are
 #'   kept (Benjamini and Hochberg, over all pairs). `"relnet"` without `threshold` uses `fdr = 0.05` by default; the
@@ -32,7 +32,6 @@
 #'   for `"aracne"` and `"mrnet"`. parmigene's `clr` includes the diagonal in means and standard deviations and squares
 #'   z twice; minet's `mrnetb` includes the target and the diagonal in its sums.
 #'
-#' @inheritParams mi_rank
 #' @param x what [mi_matrix()] returned or another symmetric matrix of mutual information; or data, which is passed to
 #'   [mi_matrix()] together with `...`.
 #' @param method one of the names below.
@@ -42,9 +41,7 @@
 #' @param fdr the false discovery rate of edges; `NULL` for no test, except that `"relnet"` without a threshold then
 #'   uses 0.05.
 #' @param ... for data: arguments of [mi_matrix()], such as `estimator`, `bins` and `na`.
-#' @param threads see [weft_threads()].
-#' @param backend where the matrix, when it is computed here, and the method run; see [weft_backend()]. `"clr"` and
-#'   `"relnet"` always run on the CPU, and the result says so.
+#' @param run see [weft_run()]. `"clr"` and `"relnet"` always run on the CPU, and the result says so.
 #' @return A symmetric matrix of weights of class `weft_network`, with a zero diagonal. Attributes record the call,
 #'   method, back end and time; the attribute `mi` is the matrix that the network was made from. ARACNE networks of
 #'   more than 5,000 features that are made from data on the CPU have no such attribute: to save memory, the weights,
@@ -57,8 +54,8 @@
 #' head(as.data.frame(net))
 # nolint end
 mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet"), eps = 0, tau = NULL,
-                       threshold = NULL,
-                       fdr = NULL, ..., backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                       threshold = NULL, fdr = NULL, run = NULL, ...) {
+  run <- as_run(run)
   started <- proc.time()[[3L]]
   need_args("x")
   if (is_estimator(method)) {
@@ -74,19 +71,17 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   only_for(eps > 0, "eps", "aracne", method)
   only_for(!is.null(tau), "tau", "aracne", method)
   only_for(!is.null(threshold), "threshold", "relnet", method)
-  verbose <- check_flag(verbose, "verbose")
-  threads <- threads_for(threads)
   tested <- if (is.null(fdr)) method == "relnet" && is.null(threshold) else fdr < 1
   if (tested) refuse_untested(x, list(...)$estimator, method)
-  m <- network_input(x, ..., backend = backend, threads = threads, progress = progress, verbose = verbose)
+  m <- network_input(x, ..., run = run)
   if (!is.double(m)) m <- memory_errors(`storage.mode<-`(m, "double"))
   p <- nrow(m)
-  chosen <- network_backend(method, p, backend, threads)
-  report_backend(chosen, verbose)
+  chosen <- network_backend(method, p, run)
+  report_backend(chosen, run$verbose)
   if (method == "relnet" && is.null(threshold)) fdr <- fdr %||% 0.05
   significant <- if (!is.null(fdr) &&
-                     fdr < 1) memory_errors(significant_pairs(m, fdr, threads)) %||% abort_untested(m, method)
-  control <- run_control(chosen$name, threads, progress, colnames(m), "Building the network")
+                     fdr < 1) memory_errors(significant_pairs(m, fdr, run$threads)) %||% abort_untested(m, method)
+  control <- run_control(chosen$name, run$threads, run$progress, colnames(m), "Building the network")
   how <- list(method = method, eps = if (method == "relnet") threshold %||% -Inf else eps, keep = 1 - (tau %||% 0),
               least = rounding_of(m))
   if (!inherits(x, "weft_mi_matrix") && works_over(m, method, significant, chosen$name)) {
@@ -94,7 +89,7 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
     return(set_attributes(m, run_record(match.call(), chosen, started, method = method, fdr = fdr)))
   }
   weights <- .Call(C_weft_mi_network, m, how, control)
-  if (!is.null(significant)) weights <- cut_to_significant(weights, m, significant, pass_control(threads))
+  if (!is.null(significant)) weights <- cut_to_significant(weights, m, significant, pass_control(run$threads))
   names <- colnames(m) %||% rownames(m) %||% sprintf("V%d", seq_len(p))
   # at once, so that a large matrix is not copied
   attributes(weights) <- c(list(dim = c(p, p), dimnames = list(names, names),
@@ -172,12 +167,12 @@ rounding_of <- function(m) {
   if (!inherits(m, "weft_mi_matrix")) 0 else if (identical(attr(m, "unit"), "nats")) 1e-12 * log(2) else 1e-12
 }
 
-network_backend <- function(method, p, backend, threads) {
+network_backend <- function(method, p, run) {
   if (is.null(network_methods[[method]]$cuda)) {
-    if (!is.null(backend)) check_choice(backend, backends, "backend")
+    if (!is.null(run$backend)) check_choice(run$backend, backends, "backend")
     return(list(name = "cpu", reason = "the method is too little for a device"))
   }
-  choose_backend(backend, cost_network(p, method, threads))
+  choose_backend(run$backend, cost_network(p, method, run$threads))
 }
 
 # A matrix of information stays, and a square one whose rows and columns have the same names; everything else is data.
@@ -191,7 +186,7 @@ network_input <- function(x, ...) {
     return(x)
   }
   given <- names(list(...))
-  extra <- setdiff(given, c("backend", "threads", "progress", "verbose"))
+  extra <- setdiff(given, "run")
   square <- is.matrix(x) && !is.object(x) && is.numeric(x) && nrow(x) == ncol(x) &&
     identical(rownames(x), colnames(x)) && !length(extra)
   if (square && (!is.null(colnames(x)) || is_symmetric(unname(x)))) return(x)
@@ -264,7 +259,7 @@ network_edges <- function(net, q_values = TRUE) {
   at <- network_ends(net)
   m <- information_of(net)
   names <- colnames(net)
-  out <- list(feature1 = names[at[, 1L]], feature2 = names[at[, 2L]], weight = net[at])
+  out <- list(from = names[at[, 1L]], to = names[at[, 2L]], weight = net[at])
   if (!is.null(m)) {
     out$mi <- m[at]
     if (q_values && !is.null(attr(net, "mi")) && !is.null(pair_test(m))) {
@@ -286,7 +281,7 @@ network_edges <- function(net, q_values = TRUE) {
 #' @param x,object what [mi_network()] returned.
 #' @param n the number of edges to show.
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first: `feature1`, `feature2`, `weight`, the
+#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first: `from`, `to`, `weight`, the
 #'   information `mi` behind it, and `p_value` and `q_value` where there is a test (`q_value`, which needs all pairs in
 #'   order, for up to 5,000 features). `summary()`: a list with the number of features and edges, the density, the
 #'   features with the most edges, and the number of features without any. `as.matrix()`: a plain matrix.
@@ -302,7 +297,6 @@ print.weft_network <- function(x, n = 6L, ...) {
               attr(x, "method") %||% "?"))
   print_first(edges, n)
   if (!is.null(attr(x, "seconds"))) check_result(x, record = run_attributes)
-  if (!is.null(attr(x, "seconds"))) cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -321,7 +315,7 @@ summary.weft_network <- function(object, ...) {
   p <- nrow(object)
   list(features = p, edges = sum(degree) / 2, density = if (p > 1) sum(degree) / (p * (p - 1)) else 0,
        most = utils::head(sort(degree[degree > 0], decreasing = TRUE), 10L), isolated = sum(degree == 0),
-       method = attr(object, "method"))
+       method = attr(object, "method"), run = run_line(object))
 }
 
 #' @rdname print.weft_network

@@ -85,9 +85,9 @@ least_share <- function(entropy, levels) {
 }
 
 # The laws of features of an input that is not packed: those asked for are.
-input_laws <- function(input, target, na, threads, progress) {
+input_laws <- function(input, target, na, run) {
   function(which) {
-    control <- run_control("cpu", threads, progress, input$names[which], "Testing features")
+    control <- run_control("cpu", run$threads, run$progress, input$names[which], "Testing features")
     data <- some_features(input, which)
     classes <- list(codes = target$codes, levels = length(target$levels), strata = 1)
     pack <- .Call(C_weft_mi_pack, data, classes, na == "level", control)

@@ -9,7 +9,7 @@
 #' until [weft_free()] or R's garbage collector frees it, and does not outlive the R session.
 #'
 #' @inheritParams mi_rank
-#' @param threads see [weft_threads()].
+#' @param run see [weft_run()].
 #' @param class a factor or vector of categories, one value per row; `NULL` for a pack of which only features are
 #'   compared with each other.
 #' @return An object of class `weft_mi_pack` with `dim` and `dimnames`.
@@ -22,19 +22,19 @@
 #' mi_pairs(pack)
 #' mi_triples(pack)
 #' weft_free(pack)
-mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NULL, bins = NULL, threads = NULL,
-                    progress = NULL) {
+mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NULL, bins = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(..., .known = mi_names_elsewhere)
   need_args("x")
-  make_pack(x, class, na, assay, bins, threads, progress)
+  make_pack(x, class, na, assay, bins, run)
 }
 
 # `strata`: as mi_pairs() has it; the classes of one stratum come after those of another. `backend`: where planes of
 # genotypes are made. Those of a device stay there if it is a single one that has room: for searches alone.
-make_pack <- function(x, class, na, assay, bins, threads, progress, strata = NULL, backend = "cpu",
-                      devices = first_device()) {
+make_pack <- function(x, class, na, assay, bins, run, strata = NULL, backend = "cpu", devices = first_device()) {
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   given <- x
-  cut <- memory_errors(with_bins(x, class, bins, assay, threads))
+  cut <- memory_errors(with_bins(x, class, bins, assay, run$threads))
   x <- cut$x
   class <- cut$class
   input <- memory_errors(categorical_input(x, cut$assay))
@@ -42,7 +42,7 @@ make_pack <- function(x, class, na, assay, bins, threads, progress, strata = NUL
   strata <- strata_input(strata, length(target$levels), na, given, input$n)
   codes <- if (is.null(strata)) target$codes else strata$codes * length(target$levels) + target$codes
   check_some_rows(codes, na, input$n)
-  control <- run_control(backend, threads, progress, input$names, "Packing", devices)
+  control <- run_control(backend, run$threads, run$progress, input$names, "Packing", devices)
   classes <- list(codes = codes, levels = length(target$levels), strata = max(1L, length(strata$levels)))
   pointer <- .Call(C_weft_mi_pack, whole_data(input), classes, na == "level", control)
   pack <- structure(class = "weft_mi_pack", list(
@@ -111,12 +111,12 @@ check_pack <- function(pack) {
 }
 
 # A pack with a class, for functions that take one in place of data: x itself, or a new one for this call.
-pack_for <- function(x, class, na, assay, bins, threads, progress, strata = NULL, ...) {
+pack_for <- function(x, class, na, assay, bins, run, strata = NULL, ...) {
   if (!inherits(x, "weft_mi_pack")) {
     if (missing(class) || is.null(class)) {
       abort_input("`class` must be a factor or a vector of categories, one value per row of `x`.", x = "It is missing.")
     }
-    return(make_pack(x, class, na, assay, bins, threads, progress, strata, ...))
+    return(make_pack(x, class, na, assay, bins, run, strata, ...))
   }
   if (!missing(class)) {
     abort_input("`class` must be left out when `x` is a pack.", x = paste0("It is ", describe(class), "."),

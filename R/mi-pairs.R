@@ -34,26 +34,27 @@
 #' @inheritSection mi_rank Missing values
 #' @param x what [mi_rank()] takes, or a pack made by [mi_pack()] (then without `class`, `na` and `assay`).
 #' @param top the number of pairs to keep; `Inf` for all that reach the thresholds.
-#' @param min_mi,min_gain keep only pairs with at least this joint information, and at least this interaction; in
-#'   `unit`.
 #' @param by order by `"mi"` or by `"interaction"`.
 #' @param features names or numbers of features: only pairs among these.
-#' @param with names or numbers of features: only pairs of one of `features` (all when `NULL`) with one of these.
-#' @param min_distance leave out pairs of features on one chromosome that are nearer to each other than this, in bases:
-#'   neighbours are partly copies of each other, and therefore seem to interact.
-#' @param positions a data frame with columns `chromosome` and `position`, one row per feature, for `min_distance`; not
-#'   needed where `x` is from [plink_file()] or [read_plink()]. A feature without a position is near no other.
 #' @param strata a factor or vector of categories, one value per row (or, for a `SummarizedExperiment`, the name of a
 #'   column of `colData(x)`): score pairs within these. Rows without a stratum are treated as rows without a class.
-#' @param full whether to return all pairs as matrices.
 #' @param permutations the number of label permutations; 0 for no test.
-#' @param distributed whether to share the search among the ranks of a job, all of which call with the same data and get
-#'   the same result; see [weft_ranks()].
-#' @param devices `NULL`, `"all"` or the numbers of the CUDA devices to share the search among; see [weft_devices()].
+#' @param control a list of settings that are rarely needed:
+#'   * `min_mi`, `min_gain`: keep only pairs with at least this joint information, and at least this interaction; in
+#'     `unit`.
+#'   * `with`: names or numbers of features: only pairs of one of `features` (all when `NULL`) with one of these.
+#'   * `min_distance`: leave out pairs of features on one chromosome that are nearer to each other than this, in
+#'     bases: neighbours are partly copies of each other, and therefore seem to interact.
+#'   * `positions`: a data frame with columns `chromosome` and `position`, one row per feature, for `min_distance`;
+#'     not needed where `x` is from [plink_file()] or [read_plink()]. A feature without a position is near no other.
+#'   * `full`: whether to return all pairs as matrices.
+#'   * `unit`: `"bits"` or `"nats"`.
+#'   * `assay`: for a SummarizedExperiment: the assay's name or number.
+#' @param run see [weft_run()]. Ranks, which all call with the same data, and devices share the search.
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1`, `feature2` (in column order), `mi`, the
 #'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of
-#'   a pair are computed from the same rows. With `full = TRUE`, a list of two symmetric matrices, `mi` and
+#'   a pair are computed from the same rows. With `full`, a list of two symmetric matrices, `mi` and
 #'   `interaction`; the diagonal of `mi` holds the information of single features.
 #' @seealso [mi_triples()], [mi_trait()], [mi_pack()]
 #' @export
@@ -63,61 +64,62 @@
 #' class <- xor(x[, 3], x[, 7]) # neither says anything alone
 #' mi_pairs(x, class, top = 5)
 #' mi_pairs(x, class, top = 2, by = "interaction", permutations = 99, seed = 1)
-#' round(mi_pairs(x[, 1:4], class, full = TRUE)$interaction, 3)
-mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
-                     with = NULL, min_distance = 0, positions = NULL, strata = NULL, full = FALSE, permutations = 0,
-                     na = c("fail", "drop", "level"),
-                     unit = c("bits", "nats"), seed = NULL, assay = NULL, bins = NULL, distributed = FALSE,
-                     devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
+#' round(mi_pairs(x[, 1:4], class, control = list(full = TRUE))$interaction, 3)
+mi_pairs <- function(x, class, top = 1000, by = c("mi", "interaction"), features = NULL, strata = NULL,
+                     permutations = 0, na = c("fail", "drop", "level"), bins = NULL, control = list(), seed = NULL,
+                     run = NULL, ...) {
+  run <- as_run(run, ranks = TRUE)
+  ranks <- join_ranks(run$ranks, "mi_pairs", c(each_rank, "x"))
+  control <- check_control(control, mi_pairs_control)
   started <- proc.time()[[3L]]
-  ranks <- join_ranks(distributed, "mi_pairs", c(each_rank, "x"))
   call <- match.call()
+  check_dots(..., .control = mi_pairs_control, .known = mi_names_elsewhere)
   need_args("x")
-  check_dots(character(), mi_names_elsewhere, ...)
-  verbose <- check_flag(verbose, "verbose")
-  keep <- check_search(top, min_mi, min_gain, by, unit)
-  full <- check_flag(full, "full")
+  keep <- check_search(top, control$min_mi, control$min_gain, by, control$unit)
+  full <- check_flag(control$full, "full")
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
-  threads <- threads_for(threads)
   at_once <- if (is.null(ranks) && !full && !missing(class)) variants_at_once(x)
   if (is.null(at_once)) {
-    only_searched <- is.null(ranks) && !full && permutations == 0 && is.null(features) && is.null(with)
-    where <- if (only_searched) where_planes(x, backend, threads) else list(name = "cpu")
-    pack <- pack_for(x, class, na, assay, bins, threads, progress, strata, backend = where$name,
-                     devices = devices_for(devices, where$name, where$divided))
+    only_searched <- is.null(ranks) && !full && permutations == 0 && is.null(features) &&
+      is.null(control$with)
+    where <- if (only_searched) where_planes(x, run) else list(name = "cpu")
+    pack <- pack_for(x, class, na, control$assay, bins, run, strata, backend = where$name,
+                     devices = devices_for(run$devices, where$name, where$divided))
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
     same_on_ranks(ranks, x = what_is_packed(pack))
   }
   names <- if (is.null(at_once)) pack$names else colnames(x)
-  side <- sides(names, features, with)
-  near <- near_pairs(min_distance, positions %||% positions_of(x), length(names))
+  side <- sides(names, features, control$with)
+  near <- near_pairs(control$min_distance, control$positions %||% positions_of(x), length(names))
   keep$near <- near
   p <- as.double(if (is.null(side)) length(names) else sum(side != 0))
   choose <- function(pack) {
-    choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)
+    choose_for_tuples(run, pack, p * (p - 1) / 2 * (1 + permutations))
   }
-  control_of <- function(chosen, pack) run_control(chosen$name, threads, progress, pack$names, "Searching pairs",
-                                                   devices_for(devices, chosen$name, chosen$divided))
+  control_of <- function(chosen, pack) {
+    run_control(chosen$name, run$threads, run$progress, pack$names, "Searching pairs",
+                devices_for(run$devices, chosen$name, chosen$divided))
+  }
   if (is.null(at_once)) {
     chosen <- choose(pack)
-    control <- control_of(chosen, pack)
+    native <- control_of(chosen, pack)
   }
   if (full) {
-    if (!is.null(side) || permutations > 0 || distributed || !is.null(near)) {
+    if (!is.null(side) || permutations > 0 || run$ranks || !is.null(near)) {
       abort_input(paste("`full = TRUE` cannot be used with `features`, `with`, `min_distance`, `permutations` and",
-                        "`distributed`."),
+                        "ranks."),
                   i = "Leave out columns of `x`.")
     }
-    return(record(full_pairs(pack, control, keep$scale), call, chosen, started, unit = keep$unit,
+    return(record(full_pairs(pack, native, keep$scale), call, chosen, started, unit = keep$unit,
                   strata = pack$strata_levels))
   }
   test <- if (permutations > 0) list(permutations = permutations, key = mi_key(seed))
   if (is.null(at_once)) {
-    found <- search_tuples(pack, side, 2L, keep, ranks, control)
-    tested <- if (permutations > 0) test_pairs(pack, side, found, keep, test, ranks, control)
+    found <- search_tuples(pack, side, 2L, keep, ranks, native)
+    tested <- if (permutations > 0) test_pairs(pack, side, found, keep, test, ranks, native)
   } else {
-    pack_of <- function(at) pack_for(some_variants(x, at), class, na, assay, bins, threads, progress, strata)
+    pack_of <- function(at) pack_for(some_variants(x, at), class, na, control$assay, bins, run, strata)
     parts <- search_by_blocks(side, length(names), at_once, keep, pack_of, choose, control_of, test)
     found <- parts$found
     tested <- parts$tested
@@ -134,6 +136,9 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
          class_levels = pack$class_levels, strata = pack$strata_levels, na = pack$na, permutations = permutations,
          searched = choose_tuples(side, p, 2) - count_near(near, side))
 }
+
+mi_pairs_control <- function(min_mi = NULL, min_gain = NULL, with = NULL, min_distance = 0, positions = NULL,
+                             full = FALSE, unit = c("bits", "nats"), assay = NULL) as.list(environment())
 
 # What the ranks' permutations say of the pairs found: lists of `at_least` and `greatest`.
 test_pairs <- function(pack, side, found, keep, test, ranks, control) {
@@ -268,23 +273,24 @@ choose_tuples <- function(side, p, order) {
   first * second + both * (first + second) + choose(both, 2)
 }
 
-choose_for_tuples <- function(backend, pack, tuples, threads, verbose, order = 2) {
+choose_for_tuples <- function(run, pack, tuples, order = 2) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   most <- two_greatest(info$levels)
   planes <- if (most[1L] <= 2) 1 else mean(pmin(pmax(info$levels - 1, 1), 24))
   sorted <- order == 3 && most[1L] <= 3 && (most[1L] > 2 || pack$dim[2L] <= 7500) && info$classes == 2 &&
     pack$dim[1L] <= 65535
-  chosen <- choose_backend(backend, cost_tuples(tuples, pack$dim[1L], planes, info$bytes, threads, order, sorted))
+  chosen <- choose_backend(run$backend,
+                           cost_tuples(tuples, pack$dim[1L], planes, info$bytes, run$threads, order, sorted))
   chosen <- note_large(chosen, if (most[1L] > 24 || info$classes > 64) prod(most) * info$classes else 0)
-  report_backend(chosen, verbose)
+  report_backend(chosen, run$verbose)
   chosen
 }
 
 # The back end that will search all pairs of a PLINK file, as far as its size says, to make the planes there.
-where_planes <- function(x, backend, threads) {
+where_planes <- function(x, run) {
   if (!inherits(x, "weft_plink")) return(list(name = "cpu"))
   d <- as.double(dim(x))
-  choose_backend(backend, cost_tuples(d[2L] * (d[2L] - 1) / 2, d[1L], 2, d[1L] * d[2L] / 4, threads))
+  choose_backend(run$backend, cost_tuples(d[2L] * (d[2L] - 1) / 2, d[1L], 2, d[1L] * d[2L] / 4, run$threads))
 }
 
 two_greatest <- function(x) {
@@ -368,7 +374,6 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
   }
   print_first(as.data.frame(x), n)
   if (!is.null(x$p_value) && !is.null(x$p_fwer)) cat_wrapped(permutations_text(x))
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -402,7 +407,8 @@ tuple_word <- function(order) {
 summary.weft_mi_tuples <- function(object, ...) {
   check_tuples(object, "object")
   list(kept = nrow(object), searched = attr(object, "searched"), mi = stats::quantile(object$mi, names = TRUE),
-       interaction = stats::quantile(object$interaction, names = TRUE), unit = attr(object, "unit"))
+       interaction = stats::quantile(object$interaction, names = TRUE), unit = attr(object, "unit"),
+       run = run_line(object))
 }
 
 #' @rdname print.weft_mi_tuples

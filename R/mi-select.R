@@ -20,7 +20,7 @@
 #' computed from the rows in which all of its variables are known.
 #'
 #' Selection runs on the CPU: each step counts every feature once against one other, a few bytes for every table, and
-#' sending the features to a device would take longer than counting them. `backend = "cuda"` is therefore an error that
+#' sending the features to a device would take longer than counting them. `run = "cuda"` is therefore an error that
 #' says so. For the redundancies of all pairs use [mi_matrix()], which runs on either back end.
 #'
 #' @inheritParams mi_rank
@@ -35,17 +35,17 @@
 #' mi_select(as.data.frame(x), mtcars$am, k = 3, method = "jmi")
 #' mi_select(iris[1:4], iris$Species, k = 2, method = "mrmr", bins = 5)
 mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim"),
-                      bins = NULL, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
-                      backend = NULL, threads = NULL, progress = NULL, ...) {
+                      bins = NULL, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, run = NULL,
+                      ...) {
+  run <- as_run(run)
   started <- proc.time()[[3L]]
+  check_dots(..., .known = mi_names_elsewhere)
   need_args("x", "class")
-  check_dots(character(), mi_names_elsewhere, ...)
-  chosen <- cpu_only(backend, "Features are selected")
+  chosen <- cpu_only(run$backend, "Features are selected")
   method <- check_choice(method, names(select_methods), "method")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
-  threads <- threads_for(threads)
-  given <- memory_errors(with_bins(x, class, bins, assay, threads))
+  given <- memory_errors(with_bins(x, class, bins, assay, run$threads))
   input <- memory_errors(whole_input(categorical_input(given$x, given$assay)))
   if (missing(k)) k <- min(k, input$p)
   k <- check_number(k, "k", min = 0, whole = TRUE)
@@ -53,8 +53,8 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
                                x = sprintf("It is %g of %d.", k, input$p))
   target <- class_input(given$class, given$x, input$n)
   check_some_rows(target$codes, na)
-  if (na == "fail") fail_missing(input$names, column_facts(input, na, threads)$missing, "x")
-  control <- run_control("cpu", threads, progress, input$names, "Selecting features")
+  if (na == "fail") fail_missing(input$names, column_facts(input, na, run$threads)$missing, "x")
+  control <- run_control("cpu", run$threads, run$progress, input$names, "Selecting features")
   picked <- .Call(C_weft_mi_select, input$data, target$codes, length(target$levels), na == "level",
                   list(method = method, k = k), control)
   in_unit <- c(select_methods[[method]][["first"]],
@@ -90,7 +90,6 @@ print.weft_selection <- function(x, n = 20L, ...) {
   n <- check_shown(n)
   cat(sprintf("%d of %.0f features selected (%s)\n", nrow(x), attr(x, "features"), attr(x, "method")))
   print_first(list2DF(list(feature = x$feature, score = x$score), nrow(x)), n, row.names = TRUE)
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 

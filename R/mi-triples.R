@@ -7,7 +7,7 @@
 #' \eqn{I(C; A_i \times A_j \times A_k) - \max I(C; pair)}, and that of a larger tuple its information beyond the best
 #' of the tuples that lack one member; it is never negative. A device of compute capability 9.0 searches triples of
 #' features of at most five levels without missing values (or with missing as a level), for a class of at most eight
-#' levels and a `top` of at most 524,288. `"auto"` leaves all others to the CPU, and `backend = "cuda"` is then an error
+#' levels and a `top` of at most 524,288. `"auto"` leaves all others to the CPU, and `run = "cuda"` is then an error
 #' that says why. Triples of binary features, and next those of features of at most three levels, with a class of two
 #' levels and up to 65,535 rows are searched fastest. Tuples are counted on the CPU.
 #'
@@ -18,6 +18,10 @@
 #' @inheritSection mi_rank Missing values
 #' @param top the number of triples or tuples to keep; `Inf` for all that reach the thresholds.
 #' @param features names or numbers of the features to search among; all when `NULL`.
+#' @param control a list of settings that are rarely needed:
+#'   * `min_mi`, `min_gain`: keep only tuples of at least this joint information, or interaction.
+#'   * `unit`: `"bits"` or `"nats"`.
+#'   * `assay`: for a SummarizedExperiment: the assay's name or number.
 #' @param order the number of features in a tuple, from 3 to 16.
 #' @return As [mi_pairs()], with `feature3` (and so on) and `mi3`.
 #' @seealso [mi_pairs()]
@@ -29,20 +33,18 @@
 #' mi_triples(x, class, top = 3)
 #' class <- (x[, 2] + x[, 5] + x[, 9] + x[, 10]) %% 2
 #' mi_tuples(x, class, order = 4, features = c(1:5, 9:12), top = 3)
-mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"),
-                       features = NULL,
-                       na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, bins = NULL,
-                       distributed = FALSE,
-                       devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+mi_triples <- function(x, class, top = 1000, by = c("mi", "interaction"), features = NULL,
+                       na = c("fail", "drop", "level"), bins = NULL, control = list(), run = NULL, ...) {
+  run <- as_run(run, ranks = TRUE)
+  ranks <- join_ranks(run$ranks, "mi_triples", c(each_rank, "x"))
+  control <- check_control(control, mi_triples_control)
+  check_dots(..., .control = mi_triples_control, .known = mi_names_elsewhere)
   started <- proc.time()[[3L]]
-  ranks <- join_ranks(distributed, "mi_triples", c(each_rank, "x"))
   call <- match.call()
   need_args("x")
-  verbose <- check_flag(verbose, "verbose")
-  keep <- check_search(top, min_mi, min_gain, by, unit)
+  keep <- check_search(top, control$min_mi, control$min_gain, by, control$unit)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
-  threads <- threads_for(threads)
-  pack <- pack_for(x, class, na, assay, bins, threads, progress)
+  pack <- pack_for(x, class, na, control$assay, bins, run)
   if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
   same_on_ranks(ranks, x = what_is_packed(pack))
   if (pack$dim[2L] > 2^21) {
@@ -52,30 +54,34 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
   not_there <- triples_need(pack, side, keep$top)
   if (!is.null(not_there)) {
-    chosen <- cpu_only(backend, paste("Triples", not_there, "are searched"))
-    report_backend(chosen, verbose)
+    chosen <- cpu_only(run$backend, paste("Triples", not_there, "are searched"))
+    report_backend(chosen, run$verbose)
   } else {
-    chosen <- choose_for_tuples(backend, pack, choose(p, 3), threads, verbose, order = 3)
+    chosen <- choose_for_tuples(run, pack, choose(p, 3), order = 3)
     if (chosen$name == "cuda" && !has_bit_wgmma()) {
       if (chosen$reason == "asked for") {
-        weft_abort("device", "`backend = \"cuda\"` cannot run here.",
+        weft_abort("device", "`run = \"cuda\"` cannot run here.",
                    x = "Triples need a device of compute capability 9.0 and a build for it.",
-                   i = "Use `backend = \"cpu\"` or \"auto\".")
+                   i = "Use `run = \"cpu\"` or \"auto\".")
       }
       chosen <- list(name = "cpu", reason = "triples need a device of compute capability 9.0")
     }
   }
-  control <- run_control(chosen$name, threads, progress, pack$names, "Searching triples",
-                         devices_for(devices, chosen$name, chosen$divided))
-  found <- search_tuples(pack, side, 3L, keep, ranks, control)
+  native <- run_control(chosen$name, run$threads, run$progress, pack$names, "Searching triples",
+                        devices_for(run$devices, chosen$name, chosen$divided))
+  found <- search_tuples(pack, side, 3L, keep, ranks, native)
   record(new_result(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
          chosen, started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
          searched = choose(p, 3))
 }
 
+mi_triples_control <- function(min_mi = NULL, min_gain = NULL, unit = c("bits", "nats"), assay = NULL) {
+  as.list(environment())
+}
+
 # Why the device's search does not take these triples, as words for the message, or NULL. R alone decides: native code
-# (weft_mi_search_cuda()) has the same conditions, and an error for what does not meet them. has_bit_wgmma() looks at the
-# device and at what the package was built for.
+# (weft_mi_search_cuda()) has the same conditions, and an error for what does not meet them. has_bit_wgmma() looks at
+# the device and at what the package was built for.
 triples_need <- function(pack, side, top) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   of <- if (is.null(side)) rep(TRUE, pack$dim[2L]) else side != 0
@@ -96,19 +102,19 @@ has_bit_wgmma <- function() {
 
 #' @rdname mi_triples
 #' @export
-mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi = NULL, min_gain = NULL,
-                      by = c("mi", "interaction"), na = c("fail", "drop", "level"), unit = c("bits", "nats"),
-                      assay = NULL, bins = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, by = c("mi", "interaction"),
+                      na = c("fail", "drop", "level"), bins = NULL, control = list(), run = NULL, ...) {
+  run <- as_run(run)
+  control <- check_control(control, mi_triples_control)
+  check_dots(..., .control = mi_triples_control, .known = mi_names_elsewhere)
   started <- proc.time()[[3L]]
   call <- match.call()
   need_args("x")
-  verbose <- check_flag(verbose, "verbose")
-  chosen <- cpu_only(backend, "Tuples are counted")
+  chosen <- cpu_only(run$backend, "Tuples are counted")
   order <- check_number(order, "order", min = 3, max = 16, whole = TRUE)
-  keep <- check_search(top, min_mi, min_gain, by, unit)
+  keep <- check_search(top, control$min_mi, control$min_gain, by, control$unit)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
-  threads <- threads_for(threads)
-  pack <- pack_for(x, class, na, assay, bins, threads, progress)
+  pack <- pack_for(x, class, na, control$assay, bins, run)
   if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
   columns <- if (is.null(features)) seq_len(pack$dim[2L]) else sort(chosen_columns(features, pack$names, "features"))
   ways <- choose(length(columns), order)
@@ -117,10 +123,11 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi =
                 x = sprintf("%d features have %.3g tuples of %d.", length(columns), ways, order),
                 i = "Choose fewer, for instance those of the best pairs.")
   }
-  report_backend(chosen, verbose)
+  report_backend(chosen, run$verbose)
   found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), search_list(order, keep),
-                 run_control("cpu", threads, progress, pack$names, "Searching tuples"))
+                 run_control("cpu", run$threads, run$progress, pack$names, "Searching tuples"))
   record(new_result(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
-         chosen,
-         started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na, searched = ways)
+         chosen, started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
+         searched = ways)
 }
+

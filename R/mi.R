@@ -31,7 +31,7 @@
 #'   compares it with the best feature of each permutation, and so controls the probability of any false finding.
 #'
 #' @section Back ends: The time of a ranking is that of reading the input, so `"auto"` keeps it on the CPU. A pack is
-#'   ranked on the CPU only, and `backend = "cuda"` is then an error; permutations run on either back end.
+#'   ranked on the CPU only, and `run = "cuda"` is then an error; permutations run on either back end.
 #'
 #' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
 #'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows); or a
@@ -45,9 +45,7 @@
 #' @param seed a whole number that seeds the permutations and leaves R's random number generator alone; `NULL` to draw
 #'   the seed from R's generator.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
-#' @param backend,threads see [weft_backend()] and [weft_threads()].
-#' @param progress whether to show a progress bar; by default in interactive sessions, after two seconds.
-#' @param verbose whether to say which back end runs and why.
+#' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame of class `weft_mi`, best feature first (equal scores in column order): `feature`, `mi`,
 #'   `entropy` of the feature, `levels` that occur, rows `n`, the G `statistic`, `df`, `p_value`, and the `q_value` of
@@ -64,41 +62,40 @@
 #' )
 #' mi_rank(x, class)
 mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), bins = NULL, permutations = 0,
-                    seed = NULL, assay = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
+                    assay = NULL, seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
   started <- proc.time()[[3L]]
+  check_dots(..., .known = mi_names_elsewhere)
   need_args("x")
-  check_dots(character(), mi_names_elsewhere, ...)
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
-  verbose <- check_flag(verbose, "verbose")
   scale <- if (unit == "bits") 1 else log(2)
   if (!inherits(x, "weft_mi_pack") || !is.null(bins)) {
     need_args("class")
-    cut <- memory_errors(with_bins(x, class, bins, assay, threads))
+    cut <- memory_errors(with_bins(x, class, bins, assay, run$threads))
     x <- cut$x
     class <- cut$class
     assay <- cut$assay
   }
   if (permutations > 0 || inherits(x, "weft_mi_pack")) {
-    pack <- pack_for(x, class, na, assay, NULL, threads, progress)
+    pack <- pack_for(x, class, na, assay, NULL, run)
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
-    return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress,
-                     verbose, started))
+    return(rank_pack(pack, permutations, seed, scale, unit, match.call(),
+                     run, started))
   }
   input <- memory_errors(categorical_input(x, assay))
   target <- class_input(class, x, input$n)
   check_some_rows(target$codes, na)
-  threads <- threads_for(threads)
-  chosen <- choose_backend(backend, cost_rank(input$n, input$p, threads))
-  report_backend(chosen, verbose)
+  chosen <- choose_backend(run$backend, cost_rank(input$n, input$p, run$threads))
+  report_backend(chosen, run$verbose)
   scores <- for_blocks(input, function(data, columns) {
-    control <- run_control(chosen$name, threads, progress, input$names[columns], "Ranking features")
+    control <- run_control(chosen$name, run$threads, run$progress, input$names[columns], "Ranking features")
     .Call(C_weft_mi_rank, data, target$codes, length(target$levels), na == "level", control)
   })
   scores <- do.call(Map, c(list(c), scores))
   if (na == "fail" && any(scores$missing > 0)) abort_missing_features(input, scores$missing)
-  tested <- feature_tests(scores, input_laws(input, target, na, threads, progress))
+  tested <- feature_tests(scores, input_laws(input, target, na, run))
   best <- order(-scores$mi)
   result <- rank_table(input$names, scores, tested$p, best, scale)
   record(new_result(result, class = c("weft_mi", "data.frame")), call = match.call(), chosen, started, unit = unit,
@@ -143,11 +140,11 @@ run_attributes <- c("backend", "reason", "seconds") # what run_line() says
 check_shown <- function(n, arg = "n") check_number(n, arg, min = 0, whole = TRUE)
 
 # The ranking of a pack, with a permutation test when there are permutations.
-rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, threads, progress, verbose, started) {
-  chosen <- if (permutations == 0) cpu_only(backend, "A pack is ranked")
-            else choose_backend(backend, cost_rank_permuted(pack$dim[1L], pack$dim[2L], permutations, threads))
-  report_backend(chosen, verbose)
-  control <- run_control(chosen$name, threads, progress, pack$names, "Ranking features")
+rank_pack <- function(pack, permutations, seed, scale, unit, call, run, started) {
+  chosen <- if (permutations == 0) cpu_only(run$backend, "A pack is ranked")
+            else choose_backend(run$backend, cost_rank_permuted(pack$dim[1L], pack$dim[2L], permutations, run$threads))
+  report_backend(chosen, run$verbose)
+  control <- run_control(chosen$name, run$threads, run$progress, pack$names, "Ranking features")
   scores <- .Call(C_weft_mi_pack_rank, pack_pointer(pack), control)
   tested <- feature_tests(scores, function(which) .Call(C_weft_mi_null, pack_pointer(pack), which, control))
   best <- order(-scores$mi)
@@ -190,6 +187,7 @@ report_backend <- function(chosen, verbose) {
 }
 
 run_line <- function(x) {
+  if (is.null(attr(x, "seconds"))) return(NULL)
   sprintf("%s back end (%s), %s", attr(x, "backend"), attr(x, "reason"), seconds_text(attr(x, "seconds")))
 }
 
@@ -221,7 +219,6 @@ print.weft_mi <- function(x, n = 10L, ...) {
   tests <- attr(x, "tests")
   permutations <- attr(x, "permutations") %||% 0
   if (is_tests(tests) && is_count(permutations, 0, 1e7)) cat_wrapped(tests_text(tests, permutations))
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -258,7 +255,7 @@ summary.weft_mi <- function(object, alpha = 0.05, ...) {
   check_ranking(object, "object")
   alpha <- check_number(alpha, "alpha", min = 0, max = 1)
   list(features = nrow(object), significant = sum(object$q_value <= alpha), alpha = alpha,
-       mi = stats::quantile(object$mi, names = TRUE), unit = attr(object, "unit"))
+       mi = stats::quantile(object$mi, names = TRUE), unit = attr(object, "unit"), run = run_line(object))
 }
 
 #' @rdname print.weft_mi

@@ -18,8 +18,8 @@
 #' @param x a numeric matrix or data frame without missing values.
 #' @param method one of the names in the description.
 #' @param center,scale as in [pca()].
-#' @param most the largest number considered.
-#' @param times the number of permutations, and of draws of signs.
+#' @param max_k the largest number considered.
+#' @param permutations the number of permutations, and of draws of signs.
 #' @param level the quantile that a component must exceed.
 #' @param folds the number of patterns of left-out cells.
 #' @param seed a whole number: the draws are then the same in every call, and R's generator is left alone; by default
@@ -36,10 +36,10 @@
 #' chosen$k
 #' plot(chosen)
 pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gavish_donoho", "q2"), center = TRUE,
-                         scale = FALSE, most = NULL, times = 20, level = 0.95, folds = 7, seed = NULL) {
+                         scale = FALSE, max_k = NULL, permutations = 20, level = 0.95, folds = 7, seed = NULL) {
   need_args("x")
   method <- check_choice(method, c("parallel", "signs", "broken_stick", "gavish_donoho", "q2"), "method")
-  times <- check_number(times, "times", min = 1, max = 1e6, whole = TRUE)
+  permutations <- check_number(permutations, "permutations", min = 1, max = 1e6, whole = TRUE)
   level <- check_number(level, "level", min = 0, max = 1)
   folds <- check_number(folds, "folds", min = 2, max = 1000, whole = TRUE)
   source <- pca_source(x)
@@ -55,18 +55,19 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
     if (any(constant)) warn_constant((source$names %||% seq_len(ncol(x)))[constant])
   }
   room <- max(1, min(nrow(x) - !isFALSE(center), ncol(x)))
-  most <- check_number(most %||% min(room, if (method == "q2") 8 else if (method %in% by_draws) 50 else room), "most",
-                       min = 1, max = room, whole = TRUE)
+  max_k <- check_number(max_k %||% min(room, if (method == "q2") 8 else if (method %in% by_draws) 50 else room),
+                        "max_k", min = 1, max = room, whole = TRUE)
   if (method %in% by_draws || !is.null(seed)) key <- random_key(seed)
-  fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1, backend = "cpu",
-                                             progress = FALSE))
+  fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1,
+                                             run = weft_run("cpu", progress = FALSE)))
   found <- switch(method,
-    parallel = parallel_analysis(fit(x, most)$d, x, times, level, key, leading_values(center, scale), permute_columns),
-    signs = parallel_analysis(fit(x, most)$d, x, times, level, key, leading_values(center, scale),
+    parallel = parallel_analysis(fit(x, max_k)$d, x, permutations, level, key, leading_values(center, scale),
+                                 permute_columns),
+    signs = parallel_analysis(fit(x, max_k)$d, x, permutations, level, key, leading_values(center, scale),
                               c(permute_columns, draw_signs(x))),
-    broken_stick = broken_stick(x, most, room, fit),
+    broken_stick = broken_stick(x, max_k, room, fit),
     gavish_donoho = gavish_donoho(x, leading_values(center, scale, "gram")(x, room)),
-    q2 = cross_validation(x, most, folds, center, scale)
+    q2 = cross_validation(x, max_k, folds, center, scale)
   )
   new_result(class = "weft_pca_k", c(found, list(method = method)))
 }
@@ -122,7 +123,7 @@ leading_values <- function(center, scale, method = "auto") {
     moments <- column_moments(source, NULL, control)
     form <- pca_form(moments, center, scale, NULL, NULL, source$n)
     if (is.null(plan)) plan <<- pca_plan(source, k, method, control$threads)
-    job <- pca_job(plan, "cpu", choose = TRUE, k = as.integer(k), tol = default_tol(FALSE, "residual", "fail"),
+    job <- pca_job(plan, "cpu", choose = TRUE, k = as.integer(k), tol = default_tolerance(FALSE, "residual", "fail"),
                    paper = FALSE, max_iter = 1000L, block = 0L, key = random_key(1), start = NULL)
     pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
   }

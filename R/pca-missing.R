@@ -16,11 +16,11 @@ pca_missing <- function(source, moments, method, na, job, settings, control) {
                                               i = "`na = \"em\"` takes weights.")
   form <- pca_form(moments, settings$center, settings$scale, NULL, settings$col_weights, source$n)
   form$native$own <- TRUE
-  run <- pca_native(source, form, job, FALSE, control)
-  flip <- sign_of(run$v)
-  run$v <- run$v * rep(flip, each = nrow(run$v))
-  run$u <- run$u * rep(flip, each = nrow(run$u))
-  run
+  solved <- pca_native(source, form, job, FALSE, control)
+  flip <- sign_of(solved$v)
+  solved$v <- solved$v * rep(flip, each = nrow(solved$v))
+  solved$u <- solved$u * rep(flip, each = nrow(solved$u))
+  solved
 }
 
 sign_of <- function(v) apply(v, 2L, function(l) if (l[which(abs(l) >= max(abs(l)) * (1 - 1e-7))[1L]] < 0) -1 else 1)

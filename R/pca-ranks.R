@@ -4,9 +4,9 @@
 # This rank's source, with `ranks`: the rows of each.
 shared_source <- function(source, method, na) {
   if (!method %in% c("auto", "krylov", "gram")) {
-    abort_input("`distributed = TRUE` needs method \"krylov\" or \"gram\".", x = sprintf("It is \"%s\".", method))
+    abort_input("`weft_run(ranks = TRUE)` needs method \"krylov\" or \"gram\".", x = sprintf("It is \"%s\".", method))
   }
-  if (na != "fail") abort_input("`distributed = TRUE` needs `na = \"fail\"`.", x = sprintf("It is \"%s\".", na))
+  if (na != "fail") abort_input("`weft_run(ranks = TRUE)` needs `na = \"fail\"`.", x = sprintf("It is \"%s\".", na))
   all <- ranks_gather(list(n = source$n, columns = source$p, names = source$names))
   compare_columns(all)
   source$ranks <- vapply(all, `[[`, 0, "n")
@@ -16,7 +16,7 @@ shared_source <- function(source, method, na) {
 check_shared_weights <- function(weights) {
   compare_said(ranks_gather(list(`whether there are weights` = !is.null(weights))))
   if (!is.null(weights) && any(weights == 0)) {
-    abort_input("`weights` must be above 0 for `distributed = TRUE`.",
+    abort_input("`weights` must be above 0 for `weft_run(ranks = TRUE)`.",
                 i = "Leave these rows out and use `predict()` on them.")
   }
 }
@@ -36,9 +36,9 @@ joint_moments <- function(parts) {
 }
 
 # The left vectors of all rows: with at least as many rows as columns each rank has its own.
-joint_scores <- function(run, source, control) {
-  if (sum(source$ranks) >= source$p) run$u <- do.call(rbind, ranks_gather(run$u, control))
-  run
+joint_scores <- function(solved, source, control) {
+  if (sum(source$ranks) >= source$p) solved$u <- do.call(rbind, ranks_gather(solved$u, control))
+  solved
 }
 
 whole_source <- function(source) {
@@ -49,16 +49,16 @@ whole_source <- function(source) {
 }
 
 # The devices that rows are shared among. Where they cannot be: an error when it was asked for here, else one device.
-devices_of_rows <- function(devices, backend, source, method, na, divided) {
-  on <- devices_for(devices, backend)
+devices_of_rows <- function(run, source, method, na, divided) {
+  on <- devices_for(run$devices, run$backend)
   if (length(on) == 1L) return(on)
   why <- if (!method %in% c("auto", "krylov", "gram")) sprintf("`method` is \"%s\".", method)
   else if (na != "fail") sprintf("`na` is \"%s\".", na)
   else if (source$kind == "resident") "`x` is on one device already."
   else if (source$kind %in% c("blocks", "stored")) "`x` is read in blocks."
-  else if (!is.null(source$ranks)) "`distributed = TRUE` gives each rank one."
-  if (is.null(why)) return(devices_for(devices, backend, divided))
-  if (is.null(devices)) return(first_device())
+  else if (!is.null(source$ranks)) "`weft_run(ranks = TRUE)` gives each rank one."
+  if (is.null(why)) return(devices_for(run$devices, run$backend, divided))
+  if (is.null(run$devices)) return(first_device())
   abort_input("Several `devices` share the rows of a matrix in memory, for method \"krylov\" or \"gram\".", x = why)
 }
 

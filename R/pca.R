@@ -14,12 +14,12 @@
 #'   after another (GS-PCA keeps them orthogonal, NIPALS does not); they are slower, and kept for comparison and for
 #'   missing values.
 #'
-#' @section Convergence: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tol` times
+#' @section Convergence: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tolerance` times
 #'   the largest d, so that singular values have at most this error. `stop = "paper"` (for `"gs"` and `"nipals"`) stops
-#'   when d changes by at most `tol` between iterations, in the units of the data: it depends on their scale and leaves
-#'   angles of the order of the square root of `tol`. Components that did not converge are named in a warning and marked
-#'   in `converged`. Singular values below max(n, p) times the machine precision times the largest are set to 0, with a
-#'   warning; their vectors are orthonormal.
+#'   when d changes by at most `tolerance` between iterations, in the units of the data: it depends on their scale and
+#'   leaves angles of the order of the square root of `tolerance`. Components that did not converge are named in a
+#'   warning and marked in `converged`. Singular values below max(n, p) times the machine precision times the largest
+#'   are set to 0, with a warning; their vectors are orthonormal.
 #'
 #' @section Missing values: `"nipals"` and `"gs"` regress on the observed values. That is not the least-squares fit;
 #'   `na = "em"` is: missing cells are replaced by their fit and means are estimated again, until neither changes. Such
@@ -27,12 +27,12 @@
 #'   observed decrease all the same. All of these run on either back end; on a device the matrix has to fit into its
 #'   memory. Rows and columns without any value are an error.
 #'
-#' @section Over ranks: With `distributed = TRUE`, every rank calls with its own rows, in the order of the ranks, and
-#'   their `weights`; the columns and all other arguments are the same. Sums over rows are added up over the ranks, so
-#'   that a pass communicates some tens of times p numbers (or, once, p by p), however many rows there are; with fewer
-#'   rows than columns, vectors over rows are communicated too. The result, with the scores of all rows, is that of the
-#'   whole matrix up to rounding. This holds for methods `"krylov"` and `"gram"`, complete data and weights above 0.
-#'   Ranks should run on machines of one kind: they take the same steps because they compute the same bits.
+#' @section Over ranks: With `weft_run(ranks = TRUE)`, every rank calls with its own rows, in the order of the ranks,
+#'   and their `weights`; the columns and all other arguments are the same. Sums over rows are added up over the ranks,
+#'   so that a pass communicates some tens of times p numbers (or, once, p by p), however many rows there are; with
+#'   fewer rows than columns, vectors over rows are communicated too. The result, with the scores of all rows, is that
+#'   of the whole matrix up to rounding. This holds for methods `"krylov"` and `"gram"`, complete data and weights above
+#'   0. Ranks should run on machines of one kind: they take the same steps because they compute the same bits.
 #'
 #' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (centred implicitly, never made dense)
 #'   or a list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix,
@@ -42,24 +42,23 @@
 #' @param center,scale `TRUE`, `FALSE`, or one number per column. `scale = TRUE` divides by the standard deviation
 #'   (constant columns by 1, with a warning).
 #' @param weights weights of rows, as if each row were repeated that many times.
-#' @param col_weights weights of columns; they become part of the `scale` of the result.
-#' @param tol accuracy; see below. Default 1e-12, for `"gs"` and `"nipals"` 1e-8, for `stop = "paper"` 1e-7.
 #' @param na `"fail"`, or `"em"` for the least-squares fit of the observed values.
-#' @param stop `"residual"` or `"paper"`; see below.
-#' @param max_iter the largest number of iterations: of each component, or of the block.
-#' @param precision `"single"` stores a dense matrix as 32-bit floats while it iterates, adds in double precision, and
-#'   ends with a step in double precision: singular values are then accurate to about 1e-12 of the largest (those below
-#'   1e-6 of it to 1e-7), loadings to about 1e-7 over the relative gap between singular values.
-#' @param block_size how many bytes of a DelayedMatrix, store or file to hold at once; data that fit are read only once.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
-#' @param distributed whether `x` holds this rank's rows of a matrix that the ranks of a job share; all ranks get the
-#'   result of the whole. See below, and [weft_ranks()].
+#' @param control a list of settings that are rarely needed:
+#'   * `col_weights`: weights of columns; they become part of the `scale` of the result.
+#'   * `tolerance`: accuracy; see below. Default 1e-12, for `"gs"` and `"nipals"` 1e-8, for `stop = "paper"` 1e-7.
+#'   * `stop`: `"residual"` or `"paper"`; see below.
+#'   * `max_iterations`: the largest number of iterations: of each component, or of the block.
+#'   * `precision`: `"single"` stores a dense matrix as 32-bit floats while it iterates, adds in double precision,
+#'     and ends with a step in double precision: singular values are then accurate to about 1e-12 of the largest (those
+#'     below 1e-6 of it to 1e-7), loadings to about 1e-7 over the relative gap between singular values.
+#'   * `block_size`: how many bytes of a DelayedMatrix, store or file to hold at once; data that fit are read only
+#'     once.
+#' @param run see [weft_run()]. With `ranks = TRUE`, `x` holds this rank's rows of a matrix that the ranks of a job
+#'   share, and all ranks get the result of the whole; see below. Devices share the rows for methods `"krylov"` and
+#'   `"gram"` (which is `"krylov"` where there are fewer rows than columns) and complete matrices in memory, dense or
+#'   sparse; the result is that of one device up to rounding.
 #' @param seed a whole number for the random start; by default it comes from R's generator.
-#' @param devices `NULL`, `"all"` or the numbers of the CUDA devices to share the rows among; see [weft_devices()]. This
-#'   works for methods `"krylov"` and `"gram"` (which is `"krylov"` where there are fewer rows than columns) and
-#'   complete matrices in memory, dense or sparse; the result is that of one device up to rounding.
-#' @param backend,threads see [weft_backend()] and [weft_threads()].
-#' @param progress,verbose see [mi_rank()].
 #' @param ... not used: any further argument is an error, which gives the name that an argument of [stats::prcomp()] has
 #'   here.
 #' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in
@@ -78,95 +77,96 @@
 #' gaps[cbind(1:20, rep(1:4, 5))] <- NA
 #' pca(gaps, k = 2, na = "em")
 pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"), center = TRUE, scale = FALSE,
-                weights = NULL, col_weights = NULL, tol = NULL, na = c("fail", "em"), stop = c("residual", "paper"),
-                max_iter = NULL, precision = c("double", "single"), block_size = 2^28, assay = NULL, seed = NULL,
-                distributed = FALSE, devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE,
-                ...) {
+                weights = NULL, na = c("fail", "em"), assay = NULL, control = list(), seed = NULL, run = NULL, ...) {
+  run <- as_run(run, ranks = TRUE)
+  ranks <- join_ranks(run$ranks, "pca", c(each_rank, "x", "weights", "block_size"))
+  control <- check_control(control, pca_control)
   started <- proc.time()[[3L]]
-  ranks <- join_ranks(distributed, "pca", c(each_rank, "x", "weights", "block_size"))
+  check_dots(..., .control = pca_control, .known = pca_names_elsewhere)
   need_args("x")
-  check_dots(character(), pca_names_elsewhere, ...)
   method <- check_choice(method, c("auto", "gs", "nipals", "krylov", "gram"), "method")
   na <- check_choice(na, c("fail", "em"), "na")
-  stop <- check_choice(stop, c("residual", "paper"), "stop")
-  precision <- check_choice(precision, c("double", "single"), "precision")
-  verbose <- check_flag(verbose, "verbose")
+  stop <- check_choice(control$stop, c("residual", "paper"), "stop")
+  precision <- check_choice(control$precision, c("double", "single"), "precision")
   by_vectors <- method %in% c("gs", "nipals")
   if (stop == "paper" && !by_vectors) abort_input("`stop = \"paper\"` needs method \"gs\" or \"nipals\".")
-  tol <- if (is.null(tol)) default_tol(by_vectors, stop, na) else check_number(tol, "tol", min = 0, max = 1e300)
-  max_iter <- check_number(max_iter %||% if (by_vectors || na == "em") 10000 else 1000, "max_iter", min = 1, max = 1e9,
-                           whole = TRUE)
-  block_size <- check_number(block_size, "block_size", min = 8)
-  threads <- threads_for(threads)
-  source <- memory_errors(pca_source(x, assay, block_size, threads = threads))
+  tolerance <- check_number(control$tolerance %||% default_tolerance(by_vectors, stop, na), "tolerance", min = 0,
+                            max = 1e300)
+  max_iterations <- check_number(control$max_iterations %||% if (by_vectors || na == "em") 10000 else 1000,
+                                 "max_iterations", min = 1, max = 1e9, whole = TRUE)
+  block_size <- check_number(control$block_size, "block_size", min = 8)
+  source <- memory_errors(pca_source(x, assay, block_size, threads = run$threads))
   if (!is.null(ranks)) source <- shared_source(source, method, na)
   n <- sum(source$ranks %||% source$n)
   least <- min(n, source$p)
   k <- check_number(k %||% least, "k", min = 1, max = least, whole = TRUE)
   weights <- check_weights(weights, source$n, "weights")
   if (!is.null(ranks)) check_shared_weights(weights)
-  col_weights <- check_weights(col_weights, source$p, "col_weights")
+  col_weights <- check_weights(control$col_weights, source$p, "col_weights")
   center <- check_center(center, source$p, "center")
   scale <- check_center(scale, source$p, "scale")
   if (precision == "single" && !source$kind %in% c("dense", "resident")) {
     abort_input("`precision = \"single\"` needs a matrix in memory or on a device.",
                 x = paste0("`x` is ", describe(x), "."))
   }
-  plan <- pca_plan(source, k, method, threads, alone = is.null(ranks))
+  plan <- pca_plan(source, k, method, run$threads, alone = is.null(ranks))
   if (!is.null(ranks)) plan$methods[] <- ranks_gather(plan$methods[["cpu"]])[[1L]] # whatever the back end
-  chosen <- if (source$kind == "resident") choose_resident(backend)
-            else choose_backend(backend, plan$cost)
-  report_backend(chosen, verbose)
-  on <- devices_of_rows(devices, chosen$name, source, method, na, chosen$divided)
+  chosen <- if (source$kind == "resident") choose_resident(run$backend)
+            else choose_backend(run$backend, plan$cost)
+  report_backend(chosen, run$verbose)
+  on <- devices_of_rows(run_but(run, backend = chosen$name), source, method, na, chosen$divided)
   source <- cut_blocks(source, length(on))
   if (chosen$name == "cuda" && !is.null(source$for_device)) source <- source$for_device()
-  control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components", on)
+  control <- run_control(chosen$name, run$threads, run$progress, source$names %||% NULL, "Principal components", on)
   moments <- column_moments(source, weights, control)
   if (!is.null(ranks)) moments <- joint_moments(ranks_gather(moments, control))
   check_moments(moments, source)
-  job <- pca_job(plan, chosen$name, choose = method == "auto", k = as.integer(k), tol = tol,
-                 paper = stop == "paper", max_iter = max_iter, block = pca_block(source, chosen$name, ranks),
+  job <- pca_job(plan, chosen$name, choose = method == "auto", k = as.integer(k), tol = tolerance,
+                 paper = stop == "paper", max_iter = max_iterations, block = pca_block(source, chosen$name, ranks),
                  key = random_key(seed), start = NULL)
   if (!is.null(ranks)) job$key <- ranks_gather(job$key)[[1L]]
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights,
                    single = precision == "single")
   if (sum(moments$missing) > 0) {
-    if (!is.null(ranks)) abort_input("`x` must be complete for `distributed = TRUE`.", x = "It has missing values.")
-    if (!is.null(devices) && length(on) > 1L) {
+    if (!is.null(ranks)) abort_input("`x` must be complete for `weft_run(ranks = TRUE)`.", x = "It has missing values.")
+    if (!is.null(run$devices) && length(on) > 1L) {
       abort_input("`x` must be complete for several `devices`.", x = "It has missing values.")
     }
     check_rows_seen(source, control)
-    run <- memory_errors(pca_missing(source, moments, method, na, job, settings, control))
+    solved <- memory_errors(pca_missing(source, moments, method, na, job, settings, control))
   } else {
     rows <- if (is.null(weights)) n else sum(unlist(if (is.null(ranks)) weights else ranks_gather(sum(weights))))
     form <- pca_form(moments, center, scale, weights, col_weights, rows)
-    run <- memory_errors(pca_native(source, form, job, settings$single, control))
+    solved <- memory_errors(pca_native(source, form, job, settings$single, control))
   }
   if (!is.null(ranks)) {
-    run <- joint_scores(run, source, control)
+    solved <- joint_scores(solved, source, control)
     weights <- if (!is.null(weights)) unlist(ranks_gather(weights, control))
     source <- whole_source(source)
   }
-  result <- memory_errors(pca_result(run, source, k, weights, run_control("cpu", threads, FALSE)))
+  result <- memory_errors(pca_result(solved, source, k, weights, run_control("cpu", run$threads, FALSE)))
   result$call <- match.call()
   result$backend <- chosen$name
   result$reason <- chosen$reason
   result$seconds <- proc.time()[[3L]] - started
-  warn_about(result, k, if (isTRUE(scale)) run$form$constant, source)
+  warn_about(result, k, if (isTRUE(scale)) solved$form$constant, source)
   result
 }
+
+pca_control <- function(col_weights = NULL, tolerance = NULL, stop = c("residual", "paper"), max_iterations = NULL,
+                        precision = c("double", "single"), block_size = 2^28) as.list(environment())
 
 # What prcomp() and others call arguments that have another name here.
 pca_names_elsewhere <- c(scale. = "scale", scale.unit = "scale", cor = "scale", rank. = "k", ncp = "k",
                          n_components = "k")
 
-default_tol <- function(by_vectors, stop, na) {
+default_tolerance <- function(by_vectors, stop, na) {
   if (stop == "paper") 1e-7 else if (na == "em" || by_vectors) 1e-8 else 1e-12
 }
 
 choose_resident <- function(backend) {
   if (identical(backend %||% weft_backend(), "cpu")) {
-    abort_input("A weft_upload() handle needs `backend = \"cuda\"`.", i = "`as.matrix()` returns the numbers.")
+    abort_input("A weft_upload() handle needs `run = \"cuda\"`.", i = "`as.matrix()` returns the numbers.")
   }
   list(name = "cuda", reason = "the matrix is on the device")
 }
@@ -265,52 +265,53 @@ pca_native <- function(source, form, job, single, control) {
   c(.Call(C_weft_pca, native_source(source), native, job, control), list(form = form))
 }
 
-pca_result <- function(run, source, k, weights, control) {
-  form <- run$form
-  if (!all(is.finite(run$d * 2^form$exponent))) {
+pca_result <- function(solved, source, k, weights, control) {
+  form <- solved$form
+  if (!all(is.finite(solved$d * 2^form$exponent))) {
     abort_input("`x` must be smaller: its singular values overflow.",
                 i = "Divide it by a number, or use `scale = TRUE`.")
   }
   labels <- paste0("PC", seq_len(k))
-  orthogonality <- orthogonality(run, control)
-  scores <- .Call(C_weft_pca_scores, run$u, run$d, if (is.null(weights)) 2^form$exponent else 1,
+  orthogonality <- orthogonality(solved, control)
+  scores <- .Call(C_weft_pca_scores, solved$u, solved$d, if (is.null(weights)) 2^form$exponent else 1,
                   list(source$row_names, labels), control) # run$u itself
-  if (!is.null(weights)) scores <- unweighted_scores(scores, run, source, weights) * 2^form$exponent
-  dimnames(run$v) <- list(source$names, labels)
+  if (!is.null(weights)) scores <- unweighted_scores(scores, solved, source, weights) * 2^form$exponent
+  dimnames(solved$v) <- list(source$names, labels)
   named <- function(x) if (is.logical(x)) x else stats::setNames(x, source$names)
   new_result(class = c("weft_pca", "prcomp"), list(
-    sdev = run$d / sqrt(form$df) * 2^form$exponent, rotation = run$v, center = named(form$center),
+    sdev = solved$d / sqrt(form$df) * 2^form$exponent, rotation = solved$v, center = named(form$center),
     scale = named(form$scale), x = scores,
-    d = run$d * 2^form$exponent, share = if (form$total > 0) run$d^2 / form$total else numeric(k),
-    total_variance = form$total / form$df * 2^form$exponent * 2^form$exponent, rank = run$rank, residual = run$residual,
-    iterations = run$iterations, converged = run$converged, orthogonality = orthogonality,
-    passes = run$passes, method = run$method, n = source$n, weights = weights
+    d = solved$d * 2^form$exponent, share = if (form$total > 0) solved$d^2 / form$total else numeric(k),
+    total_variance = form$total / form$df * 2^form$exponent * 2^form$exponent, rank = solved$rank,
+    residual = solved$residual,
+    iterations = solved$iterations, converged = solved$converged, orthogonality = orthogonality,
+    passes = solved$passes, method = solved$method, n = source$n, weights = weights
   ))
 }
 
 # Scores of rows as they are, not times the square root of their weight; rows of weight 0 by projection.
-unweighted_scores <- function(scores, run, source, weights) {
+unweighted_scores <- function(scores, solved, source, weights) {
   scores <- scores / sqrt(weights)
   none <- which(weights == 0)
   if (!length(none)) return(scores)
   if (!source$kind %in% c("dense", "sparse")) {
     abort_input("`weights` of 0 need a matrix in memory.", i = "Leave these rows out and use `predict()` on them.")
   }
-  if (!is.null(run$cells)) source$data[is.na(source$data)] <- run$cells
+  if (!is.null(solved$cells)) source$data[is.na(source$data)] <- solved$cells
   x <- if (source$kind == "dense") source$data[none, , drop = FALSE]
     else as.matrix(do.call(rbind, source$data)[none, , drop = FALSE])
-  native <- run$form$native
-  scores[none, ] <- (sweep(x, 2L, native$center) * rep(native$factor, each = length(none))) %*% run$v
+  native <- solved$form$native
+  scores[none, ] <- (sweep(x, 2L, native$center) * rep(native$factor, each = length(none))) %*% solved$v
   scores
 }
 
-orthogonality <- function(run, control) {
+orthogonality <- function(solved, control) {
   off <- function(x, some) {
     if (sum(some) < 2L) return(0)
     g <- .Call(C_weft_pca_cross, x, control)[some, some]
     max(abs(g[lower.tri(g)]))
   }
-  c(loadings = off(run$v, rep(TRUE, ncol(run$v))), scores = off(run$u, run$d > 0))
+  c(loadings = off(solved$v, rep(TRUE, ncol(solved$v))), scores = off(solved$u, solved$d > 0))
 }
 
 warn_constant <- function(names) {

@@ -146,7 +146,7 @@ directed_picture <- function(x, edges, fdr) {
   if (!is.null(attr(x, "edges"))) check_regulation(x)
   tested <- !is.null(attr(x, "edges")$q_value) && is.null(edges)
   table <- as.data.frame(x, fdr = if (tested) fdr)
-  table <- table[table$regulator != table$target, ]
+  table <- table[table$from != table$to, ]
   few <- if (nrow(table) > 150L) 100L else nrow(table)
   shown <- utils::head(table, edges %||% if (tested) few else length(network_features(x)))
   title <- if (!tested) sprintf("regulation: strongest %d of %d edges", nrow(shown), length(attr(x, "edges")$area))

@@ -103,7 +103,7 @@ sample_contours <- function(scores, cells = 60L) {
   spread <- apply(scores, 2L, robust_sd)
   usr <- graphics::par("usr")
   at <- list(seq(usr[1L], usr[2L], length.out = cells), seq(usr[3L], usr[4L], length.out = cells))
-  d <- kde(scores, spread * nrow(scores)^(-1 / 6), progress = FALSE)
+  d <- kde(scores, spread * nrow(scores)^(-1 / 6), run = weft_run(progress = FALSE))
   list(x = at[[1L]], y = at[[2L]], z = matrix(stats::predict(d, as.matrix(expand.grid(at)), progress = FALSE), cells))
 }
 

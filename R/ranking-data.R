@@ -186,8 +186,8 @@ sum_rows <- function(counts, unit) {
 
 # list(y: what is fitted; unit: what y was divided by; log_size: with counts, what makes a value a log2 count; counted
 # and plenty: genes with counts, and with enough for their shape; notes).
-ranking_values <- function(q, control, run) {
-  if (!is.null(q$counts)) return(count_values(q, control, run))
+ranking_values <- function(q, control, native) {
+  if (!is.null(q$counts)) return(count_values(q, control, native))
   y <- q$measured %||% q$x
   if (!is.double(y)) storage.mode(y) <- "double"
   size <- max(abs(y), na.rm = TRUE)
@@ -195,12 +195,12 @@ ranking_values <- function(q, control, run) {
   list(y = if (unit == 1) y else y / unit, unit = unit, plenty = TRUE)
 }
 
-count_values <- function(q, control, run) {
+count_values <- function(q, control, native) {
   counts <- q$counts
   storage.mode(counts) <- "double"
   factors <- control$factors
   if (is.null(factors)) {
-    factors <- scaling_factors(counts, run)
+    factors <- scaling_factors(counts, native)
   } else if (!is_plain_number(factors) || length(factors) != nrow(counts) || !all(is.finite(factors) & factors > 0)) {
     abort_input("`factors` must be positive numbers, one per sample.", x = paste0("It is ", describe(factors), "."))
   }

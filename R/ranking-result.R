@@ -29,7 +29,6 @@ print.weft_ranking <- function(x, n = 10L, ...) {
                       else sprintf(", %s in spread or shape", format(sum(x$shape_q <= 0.05, na.rm = TRUE),
                                                                      big.mark = ","))))
   for (note in model$notes) cat_wrapped(note)
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -86,7 +85,8 @@ summary.weft_ranking <- function(object, alpha = 0.05, ...) {
   model <- checked_ranking(object, "object")
   alpha <- check_number(alpha, "alpha", min = 0, max = 1)
   list(genes = nrow(object), differ = sum(object$q_value <= alpha, na.rm = TRUE),
-       shape = sum(object$shape_q <= alpha, na.rm = TRUE), alpha = alpha, model = model)
+       shape = sum(object$shape_q <= alpha, na.rm = TRUE), alpha = alpha, model = model,
+       run = run_line(object))
 }
 
 #' @rdname print.weft_ranking

@@ -57,7 +57,8 @@
 #'   (scaling factors of counts, one per sample, in place of those that are computed), `shape` (`FALSE` leaves it out),
 #'   and for genotypes and other levels `permutations` (see [mi_rank()]).
 #' @param seed for the permutations of levels: a whole number; by default the draws come from R's generator.
-#' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()]. Linear models run on the CPU.
+#' @param run see [weft_run()].
+#' @param ... not used: any further argument is an error.
 #' @return For genotypes and other levels, as [mi_rank()]. Otherwise a data frame of class `weft_ranking`, one row per
 #'   gene, smallest p first:
 #'   * `gene`, `log2_fold_change` with its 95 % interval from `lower` to `upper` (in the units of the values; of a
@@ -87,23 +88,24 @@
 #' head(gene_ranking(e$x, ~ batch + class, data = samples), 3)
 #' head(gene_ranking(e$x, ~ batch + class + age, data = samples), 3)
 gene_ranking <- function(x, class = NULL, data = NULL, term = NULL, contrasts = NULL, subject = NULL, control = list(),
-                         seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+                         seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   need_args("x")
   started <- proc.time()[[3L]]
   control <- ranking_control(control)
   input <- ranking_input(x, class, data, term, subject)
   q <- input$q
   if (is.null(input$formula)) {
-    return(mi_rank(q$x, q$class, permutations = control$permutations, seed = seed, backend = backend,
-                   threads = threads, progress = progress))
+    return(mi_rank(q$x, q$class, permutations = control$permutations, seed = seed, run = run))
   }
-  chosen <- cpu_only(backend, "Linear models run")
+  chosen <- cpu_only(run$backend, "Linear models run")
   if (!is.null(seed)) check_number(seed, "seed", min = 0, max = 2^53, whole = TRUE)
   model <- ranking_model(input$formula, input$frame, input$term, contrasts)
-  run <- run_control("cpu", threads, progress, colnames(q$x), "Ranking genes")
-  values <- ranking_values(q, control, run)
-  fit <- weighted_fit(values, model, control, run)
-  result <- ranking_table(values, model, fit, control, run)
+  native <- run_control("cpu", run$threads, run$progress, colnames(q$x), "Ranking genes")
+  values <- ranking_values(q, control, native)
+  fit <- weighted_fit(values, model, control, native)
+  result <- ranking_table(values, model, fit, control, native)
   notes <- c(input$notes, values$notes, fit$notes, model_notes(values, model), shift_note(fit$fit))
   record(result, match.call(), chosen, started, model = model_summary(values, model, fit, control$robust, notes))
 }
@@ -128,31 +130,31 @@ ranking_control <- function(control) {
 
 # ---- fits ----
 
-fit_genes <- function(values, model, run, weight = NULL, line = NULL, described = FALSE) {
+fit_genes <- function(values, model, native, weight = NULL, line = NULL, described = FALSE) {
   groups <- model$group %||% model$bins
   .Call(C_weft_ranking_fit, values$y,
         list(design = model$design, tested = model$tested, weight = weight, line_x = line$x, line_y = line$y,
              log_size = if (!is.null(line)) values$log_size, contrasts = model$shown,
              groups = if (is.null(groups)) 0 else max(groups) + 1, group = groups, strata = max(model$strata) + 1,
-             stratum = model$strata, adjusted = model$adjusted, described = described), run)
+             stratum = model$strata, adjusted = model$adjusted, described = described), native)
 }
 
 # The fit that is tested, with its weights: list(fit, weights, prior, trend, by_class, errors, notes). errors: standard
 # errors of the fold changes and their degrees of freedom.
-weighted_fit <- function(values, model, control, run) {
+weighted_fit <- function(values, model, control, native) {
   if (model$number) model$bins <- outcome_bins(model$outcome)
   weight <- line <- notes <- NULL
   weights <- "none"
   by_class <- FALSE
   if (!is.null(values$log_size)) {
-    line <- precision_line(values, fit_genes(values, model, run))
+    line <- precision_line(values, fit_genes(values, model, native))
     if (!is.null(line)) weights <- "precision"
   } else if (!is.null(model$group) && control$weights != "none") {
-    spread <- group_spread(fit_genes(values, model, run), model)
+    spread <- group_spread(fit_genes(values, model, native), model)
     by_class <- control$weights == "auto" && isTRUE(spread$by_class)
     if (!by_class && (spread$clear || control$weights == "group" && spread$known)) {
       weight <- spread$weight
-      again <- group_spread(fit_genes(values, model, run, weight), model, weight)
+      again <- group_spread(fit_genes(values, model, native, weight), model, weight)
       if (again$known) weight <- weight * again$weight
       weight <- weight / mean(weight)
       weights <- "group"
@@ -160,7 +162,7 @@ weighted_fit <- function(values, model, control, run) {
     }
     notes <- c(notes, spread$differing)
   }
-  fit <- fit_genes(values, model, run, weight, line, described = TRUE)
+  fit <- fit_genes(values, model, native, weight, line, described = TRUE)
   trend <- control$trend
   if (identical(trend, "auto")) trend <- is.null(values$log_size) && has_trend(fit)
   prior <- moderate(fit$variance, fit$df, if (trend) fit$mean, control$robust)
@@ -309,7 +311,7 @@ class_errors <- function(fit, model, errors, trend, robust) {
 
 # ---- the table ----
 
-ranking_table <- function(values, model, fit, control, run) {
+ranking_table <- function(values, model, fit, control, native) {
   f <- fit$fit
   prior <- fit$prior
   one <- model$tested == 1L
@@ -330,7 +332,7 @@ ranking_table <- function(values, model, fit, control, run) {
   if (length(model$labels) > 1L) columns$contrast <- ifelse(is.na(f$estimate), NA, model$labels[f$contrast + 1L])
   columns$mean <- f$mean * unit
   columns[[if (one) "t" else "f"]] <- statistic
-  shape <- shape_p(values, model, f, control, run)
+  shape <- shape_p(values, model, f, control, native)
   columns <- c(columns, list(p_value = p, log10_p = log_p / log(10), q_value = stats::p.adjust(p, "BH"),
                              bits = f$bits, auc = if (model$number) rep(NA_real_, length(p)) else f$auc,
                              shape_p = shape, shape_q = stats::p.adjust(shape, "BH")))
@@ -343,7 +345,7 @@ commonest_for_shape <- 0.1 # of the samples: genes in which one value is more fr
 counts_for_shape <- 10 # mean count
 
 # What residuals say about the class beyond chance; NA where it is not tested.
-shape_p <- function(values, model, fit, control, run) {
+shape_p <- function(values, model, fit, control, native) {
   none <- rep(NA_real_, ncol(values$y))
   n <- nrow(values$y)
   if (!control$shape || is.null(model$group)) return(none)
@@ -355,7 +357,7 @@ shape_p <- function(values, model, fit, control, run) {
   use <- which(!is.na(fit$shape) & fit$ties <= max(1, commonest_for_shape * n) & fit$variance > 0 & values$plenty)
   if (!length(use)) return(none)
   law <- .Call(C_weft_ranking_shape,
-               list(sizes = matrix(as.integer(sizes), nrow(sizes)), draws = 1e5 - 1, key = as_halves(1)), run)
+               list(sizes = matrix(as.integer(sizes), nrow(sizes)), draws = 1e5 - 1, key = as_halves(1)), native)
   order <- order(law$statistic)
   probability <- law$probability %||% rep(1e-5, 1e5 - 1)
   above <- rev(cumsum(rev(probability[order])))

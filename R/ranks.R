@@ -1,7 +1,8 @@
 #' The ranks of a distributed job
 #'
-#' Several R processes, started together by `mpirun` or `srun`, work on one problem when a function that takes
-#' `distributed`, such as [mi_pairs()] or [kernel_sum()], is called with `distributed = TRUE`. Every rank runs the
+#' Several R processes, started together by `mpirun` or `srun`, work on one problem when a function that
+#' they share, such as [mi_pairs()] or [kernel_sum()], is called with
+#' `run = weft_run(ranks = TRUE)`. Every rank runs the
 #' same script. `weft_ranks()` tells how many there are, where they run and which device each has; a process that was
 #' started alone is the only rank, and needs no MPI.
 #'
@@ -18,8 +19,8 @@
 #'
 #' @section Calls of all ranks: Every rank must make every distributed call. A call begins with a comparison: the
 #'   function, how many such calls the rank has made, the settings, the seed, and the data where all ranks must hold the
-#'   same, or their columns where each has rows of its own. `backend`, `devices`, `threads`, `progress` and, in most
-#'   functions, `verbose` may differ. Where anything else differs, every rank gets the same error of class
+#'   same, or their columns where each has rows of its own. `run` may differ apart
+#'   from `ranks`. Where anything else differs, every rank gets the same error of class
 #'   `weft_error_ranks`, which names the arguments and the ranks.
 #'
 #'   An error or an interrupt on one rank ends the call on all: the others get an error of class `weft_error_ranks` that
@@ -108,7 +109,7 @@ ranks_gather <- function(x, control = run_control()) {
 # ---- calls of all ranks ----
 
 # Arguments in which ranks may differ.
-each_rank <- c("backend", "devices", "progress", "threads", "verbose")
+each_rank <- "run"
 no_value <- new.env(parent = emptyenv())
 
 # What begins and ends calls runs under: no option that is out of order keeps a rank from telling the others.
@@ -118,8 +119,8 @@ bare_control <- list(backend = "cpu", libs = "", threads = 1L, devices = 0L, dev
 # The first line of every function that ranks call together: NULL for a call of this process alone, else this rank.
 # Compares the arguments of the function that calls it with those of the other ranks, but for this rank's `own`; of
 # `given` only whether they are NULL. When that function ends, with a value or by an error, all ranks know.
-join_ranks <- function(distributed, call, own = each_rank, given = character(), frame = parent.frame()) {
-  if (!check_flag(distributed, "distributed")) return(NULL)
+join_ranks <- function(shared, call, own = each_rank, given = character(), frame = parent.frame()) {
+  if (!shared) return(NULL)
   me <- ranks_start()
   if (me$size == 1L) return(me)
   fun <- sys.function(sys.parent())
@@ -131,7 +132,7 @@ join_ranks <- function(distributed, call, own = each_rank, given = character(), 
   ranks$number <- (ranks$number %||% 0) + 1
   do.call(on.exit, list(quote(leave_ranks(returnValue(no_value))), add = TRUE), envir = frame)
   number <- ranks$number
-  said <- arguments_alike(frame, formals(fun), c(own, "distributed"), given)
+  said <- arguments_alike(frame, formals(fun), own, given)
   same <- .Call(C_weft_ranks_enter, bare_control, number, digest_of(list(call, said)))
   if (!same) compare_calls(ranks_gather(list(call = call, number = number, said = said)))
   me
@@ -141,7 +142,7 @@ join_ranks <- function(distributed, call, own = each_rank, given = character(), 
 of_ranks <- function(object) is.list(object) && isTRUE(object$distributed)
 
 arguments_alike <- function(frame, formals, own, given) {
-  names <- setdiff(names(formals), c(own, "..."))
+  names <- setdiff(names(formals), c(own, "control", "..."))
   said <- lapply(stats::setNames(names, names), function(name) {
     required <- identical(formals[[name]], substitute())
     if (required && eval(call("missing", as.name(name)), frame)) return(digest_of(quote(missing)))
@@ -150,6 +151,10 @@ arguments_alike <- function(frame, formals, own, given) {
     choices <- !required && is.character(value) && length(value) > 1L && identical(value, eval(formals[[name]], frame))
     digest_of(if (choices) value[1L] else value)
   })
+  settings <- if ("control" %in% names(formals)) get("control", envir = frame)
+  asked <- intersect(given, names(settings))
+  settings[asked] <- lapply(settings[asked], is.null)
+  said <- c(said, lapply(settings[setdiff(names(settings), own)], digest_of))
   if (!"..." %in% names(formals)) return(said)
   more <- eval(quote(list(...)), frame)
   c(said, lapply(more[!names(more) %in% own], digest_of))

@@ -21,10 +21,10 @@ at_reference <- function(seconds) {
 
 #' Measure the speed of this machine
 #'
-#' `backend = "auto"` compares the predicted times of a call on the CPU and on a device: the amount of work, divided by
-#' the rate at which the machine does it. `weft_calibrate()` measures these rates, which takes about a second, and keeps
-#' them in a file for later sessions; without it, the rates are those of an H200 with sixteen cores. Results do not
-#' depend on them.
+#' The back end `"auto"` compares the predicted times of a call on the CPU and on a device: the amount of work, divided
+#' by the rate at which the machine does it. `weft_calibrate()` measures these rates, which takes about a second, and
+#' keeps them in a file for later sessions; without it, the rates are those of an H200 with sixteen cores. Results do
+#' not depend on them.
 #'
 #' @section The file: `rates.dcf` in `tools::R_user_dir("weft", "cache")`; it holds the rates, and the version of weft,
 #'   the machine and the devices to which they belong. A file of another machine or version, or a damaged one, is

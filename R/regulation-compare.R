@@ -84,7 +84,7 @@ compare_regulation <- function(data, placed, groups, permutations, how) {
              class = "weft_comparison")
 }
 
-pair_number <- function(edges, shape) (edges$target - 1) * shape[1L] + edges$regulator
+pair_number <- function(edges, shape) (edges$to - 1) * shape[1L] + edges$from
 
 # A column for each group: what its edges have for these pairs, 0 where there is no edge.
 of_pairs <- function(pairs, what, found, shape) {
@@ -144,8 +144,8 @@ change_table <- function(found, tested, shape, full, how, names) {
   change[turned] <- "turned"
   from <- (tested$pair - 1) %% shape[1L] + 1
   to <- (tested$pair - 1) %/% shape[1L] + 1
-  out <- data.frame(regulator = how$names[how$genes$regulators[from] + 1L],
-                    target = how$names[how$genes$targets[to] + 1L], change = change, effect = effect, area, sign,
+  out <- data.frame(from = how$names[how$genes$regulators[from] + 1L],
+                    to = how$names[how$genes$targets[to] + 1L], change = change, effect = effect, area, sign,
                     p_value = tested$p_value, q_value = tested$q_value, check.names = FALSE)
   kept <- which(spread > 0 | turned)
   kept <- kept[order(tested$q_value[kept], tested$p_value[kept], -abs(effect[kept]), tested$pair[kept])]
@@ -172,7 +172,7 @@ change_table <- function(found, tested, shape, full, how, names) {
 #' @param shared how many unchanged edges to draw behind them.
 #' @param labels,main see [plot.weft_network()].
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row per edge, smallest q-value first, with `regulator`, `target`,
+#' @return `as.data.frame()` and `tidy()`: one row per edge, smallest q-value first, with `from`, `to`,
 #'   `change` (`"appeared"`, `"went"`, `"turned"` if its areas in the two conditions are at least a quarter and of
 #'   opposite sign, or `"changed"` with more than two conditions), `effect` (the area in the second condition less that
 #'   in the first, or the greatest less the smallest area), the areas and signs in each condition, `p_value` and
@@ -187,7 +187,7 @@ change_table <- function(found, tested, shape, full, how, names) {
 #' x <- matrix(rnorm(80 * 8), 80, dimnames = list(NULL, LETTERS[1:8]))
 #' x[, "B"] <- x[, "B"] + 2 * x[, "A"] * (treated == "yes")
 #' x[, "D"] <- x[, "D"] + 2 * x[, "C"] * (treated == "no")
-#' both <- regulation(x, compare = treated, permutations = 20, resamples = 50, seed = 1)
+#' both <- regulation(x, compare = treated, permutations = 20, seed = 1, control = list(resamples = 50))
 #' both
 #' plot(both)
 as.data.frame.weft_comparison <- function(x, ..., fdr = NULL) {
@@ -224,7 +224,6 @@ print.weft_comparison <- function(x, n = 6L, ...) {
                       if (length(kinds)) sprintf(": %s", paste(kinds, names(kinds), collapse = ", ")) else ""))
   if (!is.null(x$noise)) cat_wrapped(noise_text(x$noise))
   print_first(as.data.frame(x), n, digits = 3L)
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -232,13 +231,13 @@ print.weft_comparison <- function(x, n = 6L, ...) {
 #' @export
 summary.weft_comparison <- function(object, ..., fdr = 0.05) {
   edges <- as.data.frame(object, fdr = fdr)
-  of <- sort(table(edges$regulator), decreasing = TRUE)
+  of <- sort(table(edges$from), decreasing = TRUE)
   network <- object$networks[[1L]]
   list(groups = object$groups, regulators = nrow(network), targets = ncol(network), compared = nrow(object$edges),
        changed = nrow(edges), fdr = fdr,
        changes = table(factor(edges$change, c("appeared", "went", "turned", "changed")), dnn = NULL),
        most = utils::head(stats::setNames(as.double(of), names(of)), 10L), p_value = object$p_value,
-       permutations = object$permutations)
+       permutations = object$permutations, run = run_line(object))
 }
 
 change_colours <- c(appeared = "#1b8a5a", went = "#d5662b", turned = "#7a4fa3", changed = "#7a4fa3")
@@ -260,15 +259,15 @@ plot.weft_comparison <- function(x, edges = NULL, fdr = 0.05, shared = NULL, lab
   graphics::title(main %||% sprintf("%s: %s", paste(names, collapse = " to "), text), cex.main = 1)
   if (!nrow(table)) return(invisible(x))
   behind <- shared_edges(x, table, shared)
-  features <- unique(c(table$regulator, table$target, behind$regulator, behind$target))
-  place <- place_edges(rbind(table[c("regulator", "target")], behind[c("regulator", "target")]), features)
-  graphics::segments(place[behind$regulator, 1L], place[behind$regulator, 2L], place[behind$target, 1L],
-                     place[behind$target, 2L], col = "grey85")
+  features <- unique(c(table$from, table$to, behind$from, behind$to))
+  place <- place_edges(rbind(table[c("from", "to")], behind[c("from", "to")]), features)
+  graphics::segments(place[behind$from, 1L], place[behind$from, 2L], place[behind$to, 1L],
+                     place[behind$to, 2L], col = "grey85")
   areas <- sprintf("area_%s", names)
   greatest <- max.col(as.matrix(table[areas]), "first")
   sign <- as.matrix(table[sprintf("sign_%s", names)])[cbind(seq_len(nrow(table)), greatest)]
   weight <- do.call(pmax, table[areas])
-  at <- cbind(match(table$regulator, features), match(table$target, features))
+  at <- cbind(match(table$from, features), match(table$to, features))
   for (change in unique(table$change)) {
     these <- table$change == change
     draw_arrows(place, at[these, , drop = FALSE], weight[these], sign[these], change_colours[[change]], max(weight))
@@ -284,16 +283,16 @@ plot.weft_comparison <- function(x, edges = NULL, fdr = 0.05, shared = NULL, lab
 shared_edges <- function(x, table, most) {
   edges <- x$edges
   area <- do.call(pmin, edges[sprintf("area_%s", names(x$groups))])
-  features <- unique(c(table$regulator, table$target))
-  pair <- paste(edges$regulator, edges$target, sep = "\r")
-  kept <- which(!pair %in% paste(table$regulator, table$target, sep = "\r") & area > 0.25 &
-                  (edges$regulator %in% features | edges$target %in% features))
+  features <- unique(c(table$from, table$to))
+  pair <- paste(edges$from, edges$to, sep = "\r")
+  kept <- which(!pair %in% paste(table$from, table$to, sep = "\r") & area > 0.25 &
+                  (edges$from %in% features | edges$to %in% features))
   edges[utils::head(kept[order(-area[kept])], most), , drop = FALSE]
 }
 
 place_edges <- function(edges, features) {
   w <- matrix(0, length(features), length(features), dimnames = list(features, features))
-  w[cbind(edges$regulator, edges$target)] <- 1
+  w[cbind(edges$from, edges$to)] <- 1
   place <- network_layout(pmax(w, t(w)))
   rownames(place) <- features
   wide <- function(v) range(v) + c(-1, 1) * max(0.06 * diff(range(v)), 0.5)
@@ -321,7 +320,7 @@ checked_comparison <- function(x, arg = "x") {
                           "p_value", "q_value")
   edges <- if (sound) unclass(x$edges)
   sound <- sound && all(vapply(edges[columns], is.double, NA)) &&
-    all(vapply(edges[c("regulator", "target", "change")], is.character, NA)) &&
+    all(vapply(edges[c("from", "to", "change")], is.character, NA)) &&
     all(edges$change %in% names(change_colours)) && !anyNA(edges$q_value)
   if (sound) return(x)
   abort_input(sprintf("`%s` must be what `regulation(compare = )` returned, unchanged.", arg), x = "It is damaged.")

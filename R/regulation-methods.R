@@ -13,7 +13,7 @@
 #'   plain matrix of weights.
 #' @export
 #' @examples
-#' net <- regulation(mtcars, resamples = 20, seed = 1)
+#' net <- regulation(mtcars, seed = 1, control = list(resamples = 20))
 #' head(as.data.frame(net))
 #' summary(net)$edges
 as.data.frame.weft_regulation <- function(x, ..., fdr = attr(x, "fdr")) {
@@ -21,14 +21,14 @@ as.data.frame.weft_regulation <- function(x, ..., fdr = attr(x, "fdr")) {
   if (is.null(edges)) return(NextMethod())
   check_regulation(x)
   kept <- shown_edges(x, fdr)
-  weight <- unclass(x)[cbind(edges$regulator[kept], edges$target[kept])]
-  by_weight <- order(-weight, edges$regulator[kept], edges$target[kept])
+  weight <- unclass(x)[cbind(edges$from[kept], edges$to[kept])]
+  by_weight <- order(-weight, edges$from[kept], edges$to[kept])
   kept <- kept[by_weight]
-  from <- edges$regulator[kept]
-  to <- edges$target[kept]
+  from <- edges$from[kept]
+  to <- edges$to[kept]
   halves <- attr(x, "resamples")
   frequency <- edges$times[kept] / halves
-  out <- list(regulator = rownames(x)[from], target = colnames(x)[to], weight = weight[by_weight],
+  out <- list(from = rownames(x)[from], to = colnames(x)[to], weight = weight[by_weight],
               sign = edges$signed_area[kept] / edges$area[kept],
               direction = direction_share(x, from, to, weight[by_weight]),
               frequency = frequency, area = edges$area[kept] / (attr(x, "steps") * halves))
@@ -52,14 +52,14 @@ directed_degree <- function(x) {
   features <- network_features(x)
   edges <- attr(x, "edges")
   kept <- shown_edges(x)
-  at <- c(match(rownames(x), features)[edges$regulator[kept]], match(colnames(x), features)[edges$target[kept]])
+  at <- c(match(rownames(x), features)[edges$from[kept]], match(colnames(x), features)[edges$to[kept]])
   stats::setNames(as.double(tabulate(at, length(features))), features)
 }
 
 need_q_values <- function(x) {
   if (is.null(attr(x, "edges")$q_value)) {
     abort_input("`fdr` needs q-values.", x = "`regulation()` made no null copies.",
-                i = "Call it with `copies = 1` or more.")
+                i = "Call it with `control = list(null_copies = 1)` or more.")
   }
 }
 
@@ -107,7 +107,6 @@ print.weft_regulation <- function(x, n = 6L, ...) {
   if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
   if (!is.null(stability_text(x))) cat_wrapped(stability_text(x))
   print_first(as.data.frame(x, fdr = NULL), n, digits = 3L)
-  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -118,11 +117,12 @@ summary.weft_regulation <- function(object, ...,
   edges <- as.data.frame(object, fdr = fdr)
   features <- union(rownames(object), colnames(object))
   pairs <- as.double(nrow(object)) * ncol(object) - length(intersect(rownames(object), colnames(object)))
-  out <- table(factor(edges$regulator, unique(rownames(object))))
+  out <- table(factor(edges$from, unique(rownames(object))))
   list(features = length(features), regulators = nrow(object), targets = ncol(object), edges = nrow(edges), fdr = fdr,
        density = if (pairs > 0) nrow(edges) / pairs else 0,
        most = utils::head(sort(stats::setNames(as.double(out), names(out))[out > 0], decreasing = TRUE), 10L),
-       isolated = sum(!features %in% c(edges$regulator, edges$target)), method = attr(object, "method"))
+       isolated = sum(!features %in% c(edges$from, edges$to)), method = attr(object, "method"),
+       run = run_line(object))
 }
 
 is_directed <- function(x) inherits(x, "weft_regulation")
@@ -146,7 +146,7 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 #' @return `x`, invisibly.
 #' @export
 #' @examples
-#' plot(regulation(mtcars, resamples = 20, seed = 1), edges = 12)
+#' plot(regulation(mtcars, seed = 1, control = list(resamples = 20)), edges = 12)
 plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05, labels = TRUE, groups = NULL,
                                  main = NULL, ...) {
   features <- network_features(x)
@@ -160,8 +160,8 @@ plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05
   graphics::plot.new()
   graphics::title(main %||% picture$title, cex.main = 1)
   if (!nrow(table)) return(invisible(x))
-  keep <- features[features %in% c(table$regulator, table$target)]
-  at <- cbind(match(table$regulator, keep), match(table$target, keep))
+  keep <- features[features %in% c(table$from, table$to)]
+  at <- cbind(match(table$from, keep), match(table$to, keep))
   w <- matrix(0, length(keep), length(keep))
   w[at] <- table$weight
   w <- pmax(w, t(w))
@@ -199,5 +199,5 @@ autoplot.weft_regulation <- function(object, top = NULL, ...) {
   if (!nrow(edges)) { # as plot(): the title says so
     return(ggplot2::ggplot() + ggplot2::theme_void() + ggplot2::labs(title = picture$title))
   }
-  picture_of_network(edges$regulator, edges$target, edges$weight, picture$title, arrows = TRUE)
+  picture_of_network(edges$from, edges$to, edges$weight, picture$title, arrows = TRUE)
 }

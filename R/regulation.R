@@ -67,33 +67,32 @@
 #'   share of them that are among the heaviest again when one sample, or one in a hundred, is left out: the mean of
 #'   three such runs, stored in the attribute `stability` and printed.
 #'
-#' @inheritParams mi_pairs
 #' @param x samples in rows, genes in columns: a numeric matrix, data frame, sparse Matrix, DelayedMatrix or
 #'   SummarizedExperiment without missing values.
 #' @param regulators names or numbers of the genes that may regulate, such as transcription factors; a list of known
 #'   regulators helps more than anything else. `NULL`: all genes or, if there are more than 2,000, the 2,000 whose
 #'   squared correlations with the others vary most, in which case a message says so. `"all"`: all genes.
 #' @param targets names or numbers of the genes to be explained; `NULL`: all.
-#' @param steps how many features are chosen for a target in each half. `NULL`: the logarithm to base 2 of the number of
-#'   samples in a half, rounded down, less 1, but between 2 and 5 (for halves of 64 samples or more); and at most half
-#'   as many as there are regulators, rounded up.
-#' @param resamples the number of halves of the samples: an even number.
 #' @param nonlinear whether to offer max(z, 0) and min(z, 0) as well.
-#' @param copies the number of null copies; each takes about as long as the data. With 0 there are no q-values.
+#' @param control a list of settings that are rarely needed:
+#'   * `steps`: how many features are chosen for a target in each half. `NULL`: the logarithm to base 2 of the number
+#'     of samples in a half, rounded down, less 1, but between 2 and 5 (for halves of 64 samples or more); and at most
+#'     half as many as there are regulators, rounded up.
+#'   * `resamples`: the number of halves of the samples: an even number.
+#'   * `null_copies`: the number of null copies; each takes about as long as the data. With 0 there are no q-values.
+#'   * `stability`: whether to compute how stable the network is. `NULL`: if that takes less than about a second and
+#'     there are null copies.
 #' @param seed a whole number that seeds the choice of halves and leaves R's random number generator alone; `NULL` to
 #'   draw the seed from R's generator.
+#' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param compare a factor with the condition of every sample, at least 8 samples each, or the name of a column of
 #'   `colData(x)`: the networks of two or more conditions are compared.
 #' @param permutations how many times the condition labels are permuted; each takes as long as the data.
-#' @param stability whether to compute how stable the network is. `NULL`: if that takes less than about a second and
-#'   there are null copies.
 #' @param transform `"counts"`: divide by size factors and take logarithms; `"none"`: take values as they are; `"auto"`:
 #'   `"counts"` for counts in a sparse matrix, `"none"` otherwise.
-#' @param devices see [weft_devices()].
+#' @param run see [weft_run()]. Ranks, which all call with the same data, and devices share the halves.
 #' @param ... not used: any further argument is an error, which gives the name that an argument of TIGRESS, GENIE3 and
 #'   others has here.
-#' @param distributed whether to share the halves among the ranks of a job, all of which call with the same data and get
-#'   the same result; see [weft_ranks()].
 #' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns.
 #'   Attributes record the call, back end and time. With `compare`, a list of class `weft_comparison`: `edges`,
 #'   a data frame described at [as.data.frame.weft_comparison()]; `p_value` of the whole; `networks`, one for
@@ -115,48 +114,48 @@
 #' @examples
 #' e <- weft_example("expression", n = 100, p = 30, batch = 0, missing = 0, outliers = 0,
 #'                   spoilt = FALSE, seed = 1)
-#' net <- regulation(e$x, copies = 10, seed = 1)
+#' net <- regulation(e$x, seed = 1, control = list(null_copies = 10))
 #' net
 #' head(as.data.frame(net, fdr = 0.05))
 #'
 #' # A list of regulators helps most of all.
 #' factors <- grep("^TF", colnames(e$x), value = TRUE)
-#' regulation(e$x, regulators = factors, copies = 10, seed = 1)
+#' regulation(e$x, regulators = factors, seed = 1, control = list(null_copies = 10))
 #'
 #' # Which genes explain one of them best, by straight lines alone?
-#' regulation(e$x, targets = "G18", steps = 3, nonlinear = FALSE, resamples = 100, copies = 0,
-#'            seed = 1)
+#' regulation(e$x, targets = "G18", nonlinear = FALSE, seed = 1,
+#'            control = list(steps = 3, resamples = 100, null_copies = 0))
 #'
 #' # In the second half of the samples TF02 no longer drives G26.
 #' half <- factor(rep(c("first", "second"), each = 50))
 #' e$x[51:100, "G26"] <- rnorm(50)
-#' both <- regulation(e$x, regulators = factors, compare = half, permutations = 40, resamples = 40,
-#'                    copies = 0, seed = 1)
+#' both <- regulation(e$x, regulators = factors, compare = half, permutations = 40, seed = 1,
+#'                    control = list(resamples = 40, null_copies = 0))
 #' head(as.data.frame(both))
 # nolint end
-regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE,
-                       copies = 1, seed = NULL, compare = NULL, permutations = 100, stability = NULL,
-                       transform = c("auto", "none", "counts"), assay = NULL, backend = NULL, threads = NULL,
-                       devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE, ...) {
+regulation <- function(x, regulators = NULL, targets = NULL, nonlinear = TRUE, compare = NULL, permutations = 100,
+                       transform = c("auto", "none", "counts"), assay = NULL, control = list(), seed = NULL, run = NULL,
+                       ...) {
+  run <- as_run(run, ranks = TRUE)
+  ranks <- join_ranks(run$ranks, "regulation", c(each_rank, "x", "compare"))
+  control <- check_control(control, regulation_control)
   need_args("x")
   started <- proc.time()[[3L]]
-  ranks <- join_ranks(distributed, "regulation", c(each_rank, "x", "compare"))
-  check_dots(character(), regulation_names_elsewhere, ...)
-  steps <- if (!is.null(steps)) check_number(steps, "steps", min = 1, max = most_steps, whole = TRUE)
-  resamples <- check_number(resamples, "resamples", min = 2, max = 1e6, whole = TRUE)
-  if (resamples %% 2 != 0) abort_input("`resamples` must be even: halves come in pairs.",
-                                       x = sprintf("It is %g.", resamples))
+  check_dots(..., .control = regulation_control, .known = regulation_names_elsewhere)
+  steps <- if (!is.null(control$steps)) check_number(control$steps, "steps", min = 1, max = most_steps, whole = TRUE)
+  resamples <- check_number(control$resamples, "resamples", min = 2, max = 1e6, whole = TRUE)
+  if (resamples %% 2 != 0) {
+    abort_input("`resamples` must be even: halves come in pairs.", x = sprintf("It is %g.", resamples))
+  }
   nonlinear <- check_flag(nonlinear, "nonlinear")
-  copies <- check_number(copies, "copies", min = 0, max = 1000, whole = TRUE)
+  copies <- check_number(control$null_copies, "null_copies", min = 0, max = 1000, whole = TRUE)
   permutations <- check_number(permutations, "permutations", min = 1, max = 1e5, whole = TRUE)
-  stability <- if (is.null(stability)) NULL else check_flag(stability, "stability")
+  stability <- if (!is.null(control$stability)) check_flag(control$stability, "stability")
   transform <- check_choice(transform, c("auto", "none", "counts"), "transform")
-  verbose <- check_flag(verbose, "verbose")
-  threads <- threads_for(threads)
   input <- regulation_input(x, assay, transform, is.null(compare))
   groups <- if (!is.null(compare)) compared_groups(compare, x, input$n)
   half <- half_of(if (is.null(groups)) input$n else min(table(groups)))
-  host <- run_control("cpu", threads, FALSE, input$names)
+  host <- run_control("cpu", run$threads, FALSE, input$names)
   key <- mi_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
   placed <- if (is.null(groups)) input$data else places_in_groups(input$data, groups, host)
@@ -173,14 +172,14 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   }
   runs <- if (!is.null(groups)) 1 + permutations
           else stability_runs(stability, input$n, copies, at_reference(cost_of(0, 1)$cpu))
-  chosen <- choose_backend(backend, if (is.null(groups)) cost_of(copies + runs, threads, 1 + runs)
-                                    else cost_of(copies + 2 * runs, threads, 2 * runs))
-  report_backend(chosen, verbose)
-  control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
-                         devices_for(devices, chosen$name, chosen$divided))
+  chosen <- choose_backend(run$backend, if (is.null(groups)) cost_of(copies + runs, run$threads, 1 + runs)
+                                    else cost_of(copies + 2 * runs, run$threads, 2 * runs))
+  report_backend(chosen, run$verbose)
+  control <- run_control(chosen$name, run$threads, run$progress, input$names, "Choosing regulators",
+                         devices_for(run$devices, chosen$name, chosen$divided))
   how <- list(genes = genes, names = input$names, nonlinear = nonlinear, steps = steps, resamples = resamples,
-              copies = copies, key = key, half = half, blocks = blocks, size = input$size,
-              ranks = ranks, control = control, host = host)
+              copies = copies, key = key, half = half, blocks = blocks, size = input$size, ranks = ranks,
+              control = control, host = host)
   settings <- list(method = "regulation", steps = steps, resamples = resamples, nonlinear = nonlinear, copies = copies,
                    picked = genes$picked, normalised = input$normalised)
   if (!is.null(groups)) {
@@ -201,14 +200,17 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   set_attributes(found$weights, c(list(class = class, format = result_format), about))
 }
 
+regulation_control <- function(steps = NULL, resamples = 200, null_copies = 1, stability = NULL) as.list(environment())
+
 # What others call arguments that have another name here.
 regulation_names_elsewhere <- c(
   tfs = "regulators", tf = "regulators", TFs = "regulators", TF = "regulators", Tf = "regulators",
   tf_names = "regulators", tflist = "regulators", factors = "regulators", candidates = "regulators",
   genes = "targets", targetlist = "targets", L = "steps", nsteps = "steps", nstepsLARS = "steps",
   nsplit = "resamples", subsamples = "resamples", halves = "resamples", B = "resamples", nboot = "resamples",
-  hinges = "nonlinear", nulls = "copies", group = "compare", groups = "compare", condition = "compare",
-  conditions = "compare", nperm = "permutations", nCores = "threads", ncores = "threads", nthreads = "threads"
+  hinges = "nonlinear", nulls = "null_copies", copies = "null_copies", group = "compare", groups = "compare",
+  condition = "compare", conditions = "compare", nperm = "permutations", nCores = "threads",
+  ncores = "threads", nthreads = "threads"
 )
 
 most_steps <- 32
@@ -345,7 +347,7 @@ regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) 
   halves <- ncol(samples$rows)
   regulators <- length(genes$regulators)
   size <- c(how$steps, length(genes$targets), 1 + ncol(samples$partner), halves)
-  if (prod(size) > 2^40) abort_input("`resamples`, `copies` and `targets` must be fewer together.")
+  if (prod(size) > 2^40) abort_input("`resamples`, `null_copies` and `targets` must be fewer together.")
   first <- if (halves > 2) seq_len(2 * (halves %/% 4)) else seq_len(halves)
   choices_of <- function(columns, start, end) {
     control <- part_of_progress(how$control, part, start, end)
@@ -425,7 +427,7 @@ regulation_network <- function(choices, genes, names, copies, control) {
     area_q_values(edges$area, unlist(null, use.names = FALSE), copies)
   }
   weights <- .Call(C_weft_regulation_weights,
-                   c(edges[c("regulator", "area", "starts", "share")], full = dim(choices)[1L] * dim(choices)[4L]),
+                   c(edges[c("from", "area", "starts", "share")], full = dim(choices)[1L] * dim(choices)[4L]),
                    control)
   edges$share <- edges$starts <- NULL
   attr(weights, "dimnames") <- list(regulators, targets)

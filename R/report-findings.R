@@ -14,7 +14,7 @@ tests_of_differences <- c("ranking", "components", "pairs")
 # A data frame of at most `most` findings, surest first: `text`, `strength`, `section` (of the page). The attribute
 # "in_vain" has what was not found, "open" what more sampling has to tell, under the names of the sections, and
 # "caution" why no finding about classes is strong. enriched: what gene_sets() found, if anything was asked for.
-report_findings <- function(fit, most = 5L, enriched = NULL) {
+findings_of <- function(fit, most = 5L, enriched = NULL) {
   fit <- with_labels(fit)
   ask <- list(ranking = finding_genes, components = finding_components, sets = function(fit) finding_sets(enriched),
               network = finding_network, hidden = finding_hidden, outliers = finding_outliers, pairs = finding_pairs,
@@ -343,7 +343,7 @@ finding_bayes <- function(fit) {
 
 # The findings as a list in Markdown, of at most `box_words` words: what there is no room for stands in the sections.
 findings_page <- function(fit, enriched = NULL, most_words = box_words) {
-  found <- report_findings(fit, enriched = enriched)
+  found <- findings_of(fit, enriched = enriched)
   part <- list(text = found, vain = attr(found, "in_vain"), open = attr(found, "open"),
                caution = attr(found, "caution"), left = fit$left_out)
   repeat {

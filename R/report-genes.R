@@ -1,6 +1,6 @@
 # The report on genes and pairs of genes: what differs by how much, pictures of all genes, tables, and the values.
 
-report_genes <- function(fit, top) {
+genes_section <- function(fit, top) {
   q <- fit$quality
   r <- fit$ranking
   report_paragraph(genes_text(fit))
@@ -298,7 +298,7 @@ draw_heatmap <- function(z, names, class, batch) {
 # ---- pairs ----
 
 # Pairs are shown only where they were tested: the best of many million are always impressive.
-report_pairs <- function(fit, top) {
+pairs_section <- function(fit, top) {
   r <- as.data.frame(fit$pairs)
   report_paragraph(pairs_text(fit$pairs), genes_paired(fit),
                    paste("The interaction of a pair is what it says about the class beyond what its members say by",

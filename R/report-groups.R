@@ -1,6 +1,6 @@
 # The report on groups of samples and genes, on the Bayesian network, and on sets of genes.
 
-report_groups <- function(fit, top) {
+groups_section <- function(fit, top) {
   r <- fit$clusters
   q <- fit$quality
   open <- !groups_hold(r)
@@ -125,7 +125,7 @@ gene_group_table <- function(r, word) {
 
 # ---- Bayesian network ----
 
-report_bayes <- function(fit, top) {
+bayes_section <- function(fit, top) {
   r <- fit$bayes
   report_paragraph(if (bayes_disagrees(r)) paste0(bayes_open(r), "."),
                    sprintf("The network is of %d genes%s.", nrow(r$dag), bayes_chosen(fit)),
@@ -257,14 +257,14 @@ bayes_surety <- function(r) {
 # ---- sets of genes ----
 
 # What is asked of sets of genes: whether they are over-represented in lists, and whether they shift as a whole.
-report_enrichment <- function(fit, sets) {
+enrichment_of <- function(fit, sets) {
   fit <- checked_fit(fit, "fit")
   sets <- sets_of(sets)
   list(overlap = as.data.frame(gene_sets(fit, sets)), ranks = if (!is.null(fit$ranking)) ranked_sets(fit, sets),
        tried = length(sets))
 }
 
-report_sets <- function(found, top) {
+sets_section <- function(found, top) {
   d <- found$overlap
   sure <- sum(d$q_value <= 0.05)
   report_paragraph(sprintf("%s were compared with %s of genes that the analysis found%s.",

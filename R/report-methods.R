@@ -1,6 +1,6 @@
 # The end of the report: methods as a paper prints them, with references; settings; how it ran.
 
-report_methods <- function(fit, enriched = NULL) {
+methods_section <- function(fit, enriched = NULL) {
   text <- methods_text(fit)
   if (!is.null(enriched)) {
     text <- c(text,
@@ -88,7 +88,7 @@ deparse_short <- function(v, most = 60L) {
   if (nchar(text) > most) paste0(substr(text, 1L, most - 3L), "...") else text
 }
 
-report_run <- function(fit) {
+run_section <- function(fit) {
   steps <- fit$steps
   estimate <- fit$estimate$seconds[match(steps$step, fit$estimate$step)]
   put_table(data.frame(step = steps$step, seconds = steps$seconds,

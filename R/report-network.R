@@ -2,7 +2,7 @@
 # makes draggable, and that is complete without it; hubs with what they are joined to; edges with their false discovery
 # rates.
 
-report_network <- function(fit, top) {
+network_section <- function(fit, top) {
   net <- fit$network
   edges <- report_edges(net, fit)
   report_paragraph(network_words(fit, edges))
@@ -38,7 +38,7 @@ direction_columns <- function() {
 report_edges <- function(net, fit = NULL) {
   if (is_directed(net)) {
     e <- as.data.frame(net)
-    return(data.frame(from = e$regulator, to = e$target, weight = e$weight, sign = sign(e$sign) * (abs(e$sign) > 0.2),
+    return(data.frame(from = e$from, to = e$to, weight = e$weight, sign = sign(e$sign) * (abs(e$sign) > 0.2),
                       q = e$q_value %||% rep(NA_real_, nrow(e)), direction = e$direction,
                       directed = rep(TRUE, nrow(e))))
   }

@@ -23,11 +23,11 @@ ascii_entities <- function(x) {
 raw_html <- function(...) cat("", "```{=html}", ..., "```", "", sep = "\n")
 
 # The page's own style and script, which no other format has.
-page_style <- function() {
+style_section <- function() {
   if (on_page()) raw_html("<style>", report_asset("report.css"), "</style>")
 }
 
-page_script <- function() {
+script_section <- function() {
   if (on_page()) raw_html("<script>", report_asset("report.js"), "</script>")
 }
 

@@ -1,6 +1,6 @@
 # The report on samples: how close they are to each other, what their components go with, which stand apart and why.
 
-report_samples <- function(fit) {
+samples_section <- function(fit) {
   q <- fit$quality
   side_by_side(figure_distances(q), figure_values(q))
   if (!is.null(fit$components)) report_components(fit)

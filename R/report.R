@@ -258,7 +258,7 @@ pairs_text <- function(r) {
           probability_text(min(r$p_fwer)), whole_search(r))
 }
 
-report_data <- function(fit) {
+data_section <- function(fit) {
   report_paragraph(quality_text(fit$quality))
   rows <- confounding_of(fit)
   for (k in seq_len(NROW(rows))) report_paragraph("With care:", rows$text[k])
@@ -270,7 +270,7 @@ report_data <- function(fit) {
                          column_word(fit$quality)), "changes", 100)
 }
 
-report_date <- function(fit) format(as.POSIXct(as.numeric(fit$date), origin = "1970-01-01"), "%e %B %Y, %H:%M")
+date_text <- function(fit) format(as.POSIXct(as.numeric(fit$date), origin = "1970-01-01"), "%e %B %Y, %H:%M")
 
 # The methods of an analysis in sentences, for a manuscript.
 methods_text <- function(fit) {

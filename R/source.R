@@ -193,7 +193,7 @@ matrix_problem <- function(x) {
 
 # t() of whatever an assay is; the generics live in different packages.
 turn <- function(x) {
-  if (inherits(x, "DelayedArray")) getExportedValue("BiocGenerics", "t")(x)
+  if (inherits(x, "DelayedArray")) BiocGenerics::t(x)
   else if (inherits(x, "Matrix")) Matrix::t(x)
   else t(x)
 }

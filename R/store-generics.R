@@ -16,7 +16,7 @@ make_matrix_methods <- function() {
   where <- new.env(parent = topenv())
   add <- function(generic, side, mean) {
     method <- function(x, na.rm = FALSE, dims = 1, ...) store_side(x, side, na.rm, mean)
-    methods::setMethod(getExportedValue("Matrix", generic), "weft_store", method, where = where)
+    methods::setMethod(get(generic, asNamespace("Matrix")), "weft_store", method, where = where)
   }
   add("colSums", "columns", FALSE)
   add("rowSums", "rows", FALSE)
@@ -45,7 +45,7 @@ make_seed_methods <- function() {
     add("extract_sparse_array", function(x, index) {
       part <- seed_part(x, index)
       at <- cbind(part@i, rep.int(seq_len(ncol(part)), diff(part@p)) - 1L) + 1L
-      getExportedValue("DelayedArray", "SparseArraySeed")(dim(part), nzindex = at, nzdata = part@x)
+      DelayedArray::SparseArraySeed(dim(part), nzindex = at, nzdata = part@x)
     })
   }
 }

@@ -27,11 +27,11 @@
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param layer for an `.h5ad` file: `"X"`, `"raw"` or the name of a layer; for a `.loom` file: the name of a layer.
 #' @param overwrite whether a file at `path` may be replaced.
-#' @param memory how many bytes to use, besides `x` and one number per row and column. A block holds at most a 512th of
-#'   this number of values, or 2^19 if that is less; blocks are encoded and read by several threads, up to eight at once
-#'   in 64 bytes per value, and up to 2^23 values at once in 15. Rows of HDF5 files wait for them in twice as many
-#'   blocks of at most 24 bytes per value.
-#' @param progress see [mi_rank()].
+#' @param run see [weft_run()]. `memory` is how many bytes to use (2^28 by default), besides `x` and one number per row
+#'   and column. A block holds at most a 512th of this number of values, or 2^19 if that is less; blocks are encoded and
+#'   read by several threads, up to eight at once in 64 bytes per value, and up to 2^23 values at once in 15. Rows of
+#'   HDF5 files wait for them in twice as many blocks of at most 24 bytes per value.
+#' @param ... not used: any further argument is an error.
 #' @return The store, as [weft_store()] opens it.
 #' @seealso [weft_store()]
 #' @export
@@ -45,20 +45,21 @@
 #' writeLines(c("g1\tTP53", "g2\tMYC", "g3\tKRAS"), file.path(folder, "features.tsv"))
 #' x <- weft_import(folder, tempfile(fileext = ".weft"))
 #' as.matrix(x)
-weft_import <- function(x, path, samples = NULL, assay = NULL, layer = NULL, overwrite = FALSE, memory = 2^28,
-                        progress = NULL) {
+weft_import <- function(x, path, samples = NULL, assay = NULL, layer = NULL, overwrite = FALSE, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   need_args(c("x", "path"))
   path <- store_path(path, check_flag(overwrite, "overwrite"))
-  memory <- check_number(memory, "memory", min = 2^20, max = 2^45)
+  run$memory <- check_number(run$memory %||% 2^28, "memory", min = 2^20, max = 2^45)
   if (!is.null(samples)) samples <- check_choice(samples, c("rows", "columns"), "samples")
-  from <- memory_errors(import_source(x, samples, assay, layer, memory))
-  control <- run_control("cpu", NULL, progress, NULL, "Importing")
+  from <- memory_errors(import_source(x, samples, assay, layer, run))
+  control <- run_control("cpu", NULL, run$progress, NULL, "Importing")
   writer <- NULL
   on.exit(if (!is.null(writer)) .Call(C_weft_store_abandon, writer))
   begin <- function() {
     if (!is.null(writer)) .Call(C_weft_store_abandon, writer)
     writer <<- NULL
-    writer <<- .Call(C_weft_store_begin, path, overwrite, as.double(from$n), as.double(from$p), memory, control)
+    writer <<- .Call(C_weft_store_begin, path, overwrite, as.double(from$n), as.double(from$p), run$memory, control)
   }
   memory_errors(from$fill(begin, control))
   put_vectors(writer, from, control)
@@ -151,8 +152,8 @@ store_column <- function(x, side, name, count) {
 
 # What is imported, as list(n, p, row_names, names, row_data, column_data, fill). fill(begin, control) calls begin() for
 # a writer, once or anew, and hands it all rows.
-import_source <- function(x, samples, assay, layer, memory) {
-  if (is_word(x)) return(file_import(x, samples, layer, memory))
+import_source <- function(x, samples, assay, layer, run) {
+  if (is_word(x)) return(file_import(x, samples, layer, run$memory))
   no_layer(layer)
   if (inherits(x, "weft_store")) {
     abort_input("`x` must not be a store already.", i = "Copy its file, or take `x[, ]` first.")
@@ -164,7 +165,7 @@ import_source <- function(x, samples, assay, layer, memory) {
   source <- switch(given$kind,
     matrix = matrix_import(given$data, turned), frame = matrix_import(frame_matrix(given$data, "x"), turned),
     sparse = sparse_import(list(given$data), turned), blocks = sparse_import(given$data, turned),
-    delayed = delayed_import(given$data, turned, memory)
+    delayed = delayed_import(given$data, turned, run$memory)
   )
   if (is.null(source)) {
     abort_input(paste("`x` must be a numeric matrix or data frame, a sparse Matrix or a list of them, a",

@@ -11,7 +11,8 @@
 #' @param new the points: a numeric matrix or data frame with the columns of the training data.
 #' @param decision whether to give the decision values, one column per pair of classes, instead of the classes.
 #' @param rel_error relative error of the sums, against the sum of absolute terms.
-#' @param backend,threads,progress see [kernel_sum()].
+#' @param run see [weft_run()].
+#' @param ... not used: any further argument is an error.
 #' @return A factor of classes, numbers for regression, or a matrix of decision values.
 #' @export
 #' @examples
@@ -19,9 +20,11 @@
 #'   m <- e1071::svm(Species ~ ., iris)
 #'   table(svm_predict(m, iris[1:4]), iris$Species)
 #' }
-svm_predict <- function(model, new, decision = FALSE, rel_error = 0, backend = NULL, threads = NULL, progress = NULL) {
+svm_predict <- function(model, new, decision = FALSE, rel_error = 0, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   need_args("model", "new")
-  backend <- use_backend(backend)
+  run$backend <- use_backend(run$backend)
   decision <- check_flag(decision, "decision")
   if (!inherits(model, "ksvm") && !(inherits(model, "svm") && is.list(model))) {
     abort_input("`model` must come from `kernlab::ksvm()` or `e1071::svm()`.",
@@ -32,7 +35,7 @@ svm_predict <- function(model, new, decision = FALSE, rel_error = 0, backend = N
   new <- kernel_points(new, "new")
   if (ncol(new) != parts$d) abort_input(sprintf("`new` must have %d columns, as the model's data.", parts$d),
                                         x = sprintf("It has %d.", ncol(new)))
-  values <- svm_values(parts, new, rel_error, threads, progress)
+  values <- svm_values(parts, new, rel_error, run)
   if (parts$regression) return(name_rows(values[, 1L] * parts$y_scale[2L] + parts$y_scale[1L], rownames(new)))
   if (decision) return(name_rows(values, rownames(new)))
   name_rows(vote(values, parts), rownames(new))
@@ -73,7 +76,7 @@ svm_fits <- function(parts) {
 }
 
 # Decision values, one column per problem. Each problem: support vectors, coefficients (columns), intercepts.
-svm_values <- function(parts, new, rel_error, threads, progress) {
+svm_values <- function(parts, new, rel_error, run) {
   if (!is.null(parts$x_scale)) {
     columns <- parts$x_scale$columns
     centred <- new[, columns, drop = FALSE] - rep(parts$x_scale$centre, each = nrow(new))
@@ -81,10 +84,9 @@ svm_values <- function(parts, new, rel_error, threads, progress) {
   }
   k <- parts$kernel
   values <- lapply(parts$problems, function(p) {
-    sums <- kernel_sum(new, p$vectors, weights = p$coefficients, kernel = k$kernel, bandwidth = k$bandwidth,
-                       scale = k$scale, offset = k$offset, degree = k$degree,
-                       rel_error = if (k$kernel == "polynomial") 0 else rel_error, threads = threads,
-                       progress = progress)
+    sums <- kernel_sum(new, p$vectors, weights = p$coefficients,
+                       kernel = kernel_polynomial(scale = k$scale, offset = k$offset, degree = k$degree),
+                       bandwidth = k$bandwidth, rel_error = if (k$kernel == "polynomial") 0 else rel_error, run = run)
     matrix(sums, nrow(new)) - rep(p$intercepts, each = nrow(new))
   })
   out <- do.call(cbind, values)

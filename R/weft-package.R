@@ -3,7 +3,7 @@
 #' Start with [gene_network()], which goes from an expression matrix to networks, and [weft_report()], which writes a
 #' report on the result. `vignette("weft-in-ten-minutes")` walks through both, and `vignette("coming-from")` maps
 #' calls of other packages to those of weft. Functions take a matrix, data frame, sparse Matrix, DelayedMatrix or
-#' SummarizedExperiment, as their help says, and `backend =` (see [weft_backend()]).
+#' SummarizedExperiment, as their help says, and `run` (see [weft_run()]).
 #'
 #' | what you want to know | functions | read |
 #' |---|---|---|
@@ -26,7 +26,7 @@
 #' | how to pass a network on | [as_igraph()], [network_convert()], [write_network()], [bn_convert()] | `coming-from` |
 #' | how to add results to the data, and plot them | [add_results()], [autoplot] | `coming-from` |
 #' | what this machine offers | [weft_sitrep()], [weft_install_cuda()] | `running-on-gpus-and-clusters` |
-#' | which parts of it are used | [weft_backend()], [weft_options], [weft_threads()] | `running-on-gpus-and-clusters` |
+#' | which parts of it are used | [weft_run()], [weft_backend()], [weft_options] | `running-on-gpus-and-clusters` |
 #' | how long it takes, how accurate it is | `gene_network(dry_run = TRUE)`, [weft_calibrate()] | `benchmarks`, `how-weft-computes` |
 #' | data to try it on | [weft_example()] | |
 #'

@@ -116,7 +116,7 @@ first_scores <- function(x) {
   if (ncol(x) < 3L) return(NULL)
   genes <- component_genes(dim(x))
   if (genes < ncol(x)) x <- x[, sort(order(draws("uniform", ncol(x), key = 1))[seq_len(genes)]), drop = FALSE]
-  pca(x, min(5, dim(x) - c(1L, 0L)), scale = TRUE, seed = 1, backend = "cpu", progress = FALSE)$x
+  pca(x, min(5, dim(x) - c(1L, 0L)), scale = TRUE, seed = 1, run = weft_run("cpu", progress = FALSE))$x
 }
 
 nuisance_text <- function(q) {

@@ -59,10 +59,13 @@
 #' @param candidates how many candidate parents per gene; other genes can be added one at a time.
 #' @param prior weight from 0 to 1 of `network` as prior knowledge: the strongest edge has prior odds that correspond
 #'   to a probability of 0.5 + `prior` / 2 (at most 0.99), and a missing edge those of 0.5; 0 for no prior knowledge.
-#' @param score,max_parents,iterations,chains,target see [bn_learn()].
+#' @param iterations see [bn_learn()].
 #' @param resample how many halves of the samples, see below; NULL: 20, but none for `target = "max"`.
+#' @param control a list of settings that are rarely needed:
+#'   * `score`, `max_parents`, `chains`, `target`, and those of [bn_learn()]: see there.
 #' @param ... further arguments of [bn_learn()].
-#' @param seed,backend,threads,progress see [bn_learn()].
+#' @param seed see [bn_learn()].
+#' @param run see [weft_run()].
 #' @return As [bn_learn()], with `genes` and `data` (the data frame that it was learned from). Except for `"max"`, `dag`
 #'   is the network described below, also called `average`, and `score` its score; the best single graphs are in `dags`.
 #' @seealso [gene_network()]
@@ -72,12 +75,15 @@
 #' q <- gene_quality(e$x, e$class, e$batch)
 #' gene_bayes(q, genes = 8, iterations = 2000)
 gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NULL, candidates = 8, prior = 0,
-                       score = c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), max_parents = 3,
-                       iterations = 20000, chains = 4, target = c("sum", "uniform", "max"), resample = NULL, ...,
-                       seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+                       iterations = 20000, resample = NULL, control = list(), seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  chain <- if (is.list(control)) control[intersect(names(control), names(formals(bn_learn_control)))]
+  control <- check_control(control[setdiff(names(control), names(chain))], gene_bayes_control)
+  check_dots(..., .control = gene_bayes_control, .allowed = c("max_parents", "top", "start", bn_score_settings),
+             .known = bn_other_names)
   q <- checked_data(x, class)
-  score <- check_choice(score, c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), "score")
-  target <- check_choice(target, c("sum", "uniform", "max"), "target")
+  score <- check_choice(control$score, c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), "score")
+  target <- check_choice(control$target, c("sum", "uniform", "max"), "target")
   resample <- resample %||% usual_halves(target)
   prior <- check_number(prior, "prior", min = 0, max = 1)
   if (score == "auto") score <- if (q$kind == "levels") "bdeu" else "bge"
@@ -85,13 +91,12 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
   ranking <- checked_step(ranking, "ranking", "ranking", "gene_ranking()")
   chosen <- bayes_genes(q, genes, network, ranking)
   data <- bayes_data(q$x[, chosen, drop = FALSE], q$kind, score)
-  screen <- bayes_candidates(q, chosen, network, check_number(candidates, "candidates", min = 1, whole = TRUE), threads)
+  screen <- bayes_candidates(q, chosen, network, check_number(candidates, "candidates", min = 1, whole = TRUE),
+                             run$threads)
   knowledge <- if (prior > 0) bayes_prior(chosen, network, prior)
-  fit <- bn_learn(data, max_parents = max_parents, score = score, iterations = iterations, chains = chains,
-                  target = target,
-                  candidates = screen, prior = knowledge, resample = resample, ..., seed = seed, backend = backend,
-                  threads = threads,
-                  progress = progress)
+  fit <- bn_learn(data, max_parents = control$max_parents, score = score, iterations = iterations,
+                  chains = control$chains, target = target, candidates = screen, prior = knowledge,
+                  resample = resample, ..., control = chain, seed = seed, run = run)
   fit$genes <- chosen
   fit$data <- data
   if (is.null(fit$edges)) return(fit)
@@ -100,6 +105,9 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
                         interventions = list(...)$interventions, na = list(...)$na %||% "fail")
   fit
 }
+
+gene_bayes_control <- function(score = c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), max_parents = 3,
+                               chains = 4, target = c("sum", "uniform", "max")) as.list(environment())
 
 usual_halves <- function(target = "sum") if (target == "max") 0 else 20
 
@@ -138,7 +146,7 @@ most_joined <- function(network, genes, count) {
     at(base::colSums(network, na.rm = TRUE), colnames(network))
   edges <- if (is_directed(network)) {
     ends <- as.data.frame(network)
-    tabulate(match(c(ends$regulator, ends$target), genes), length(genes))
+    tabulate(match(c(ends$from, ends$to), genes), length(genes))
   } else at(network_degree(network), colnames(network))
   genes[sort(order(-edges, -weight, seq_along(genes))[seq_len(min(count, length(genes)))])]
 }
@@ -161,7 +169,7 @@ bayes_candidates <- function(q, chosen, network, count, threads) {
   m <- if (!is.null(m) && !anyNA(at)) unclass(m)[at, at]
        else as.matrix(mi_matrix(q$x[, chosen, drop = FALSE],
                                 estimator = if (q$kind == "levels") "empirical" else "spearman",
-                                threads = threads, progress = FALSE))
+                                run = weft_run(threads = threads, progress = FALSE)))
   diag(m) <- -Inf
   allowed <- matrix(0, p, p, dimnames = list(from = chosen, to = chosen))
   for (j in seq_len(p)) allowed[order(-m[, j])[seq_len(count)], j] <- 1

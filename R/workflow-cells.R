@@ -45,14 +45,15 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #'   made within these. Groups are found without them.
 #' @param genes how many genes to choose, or their names.
 #' @param k how many components to find.
-#' @param leading how many of them to use; by default this is determined from the data.
 #' @param metacells about how many metacells to make; by default one for every 50 cells, but at most 400.
-#' @param least the smallest number of cells in a metacell.
 #' @param max_groups the largest number of groups.
-#' @param sweeps see [irm()].
-#' @param block_size see [pca()].
+#' @param control a list of settings that are rarely needed:
+#'   * `leading`: how many of them to use; by default this is determined from the data.
+#'   * `min_cells`: the smallest number of cells in a metacell.
+#'   * `sweeps`: see [irm()].
+#'   * `block_size`: see [pca()].
 #' @param seed a whole number; by default the draws come from R's generator.
-#' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
+#' @param run see [weft_run()].
 #' @return An object of class `weft_cells`: a list with `group` and `metacell` (whole numbers, one per cell, NA where a
 #'   cell has none), `genes` (a data frame: `gene`, `mean`, `variance`, `excess` over what is expected, `chosen`, and
 #'   `symbol` and `description` where they are known), `components` (as [pca()] of the cells with counts, with
@@ -72,34 +73,35 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #' cells
 #' table(cells$group, type)
 #' head(cells$markers)
-gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000, k = 30, leading = NULL,
-                       metacells = NULL, least = 10, max_groups = 60, sweeps = 100, block_size = 2^28, seed = NULL,
-                       backend = NULL, threads = NULL, progress = NULL) {
+gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000, k = 30, metacells = NULL,
+                       max_groups = 60, control = list(), seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  control <- check_control(control, gene_cells_control)
+  check_dots(..., .control = gene_cells_control)
   need_args("x")
   need_package("Matrix", "`gene_cells()`")
-  cells <- cells_input(x, assay, check_number(block_size, "block_size", min = 8))
+  cells <- cells_input(x, assay, check_number(control$block_size, "block_size", min = 8))
   labels <- cell_labels(list(class = class, batch = batch), x, cells)
   k <- check_number(k, "k", min = 1, max = min(cells$n, cells$p), whole = TRUE)
-  if (!is.null(leading)) leading <- check_number(leading, "leading", min = 1, max = k, whole = TRUE)
+  leading <- if (!is.null(control$leading)) check_number(control$leading, "leading", min = 1, max = k, whole = TRUE)
   if (!is.null(metacells)) metacells <- check_number(metacells, "metacells", min = 1, max = 1e5, whole = TRUE)
-  least <- check_number(least, "least", min = 1, whole = TRUE)
+  min_cells <- check_number(control$min_cells, "min_cells", min = 1, whole = TRUE)
   max_groups <- check_number(max_groups, "max_groups", min = 1, max = 1e4, whole = TRUE)
   seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31)
           else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
-  threads <- threads_for(threads)
   cells <- cell_sizes(cells)
-  table <- variable_genes(cells, genes, threads)
+  table <- variable_genes(cells, genes, run$threads)
   if (sum(table$chosen) < 2L) abort_input("At least two genes must vary.", i = "Are these counts of several cells?")
   for (name in c("symbol", "description")) {
     table[[name]] <- known_column(x, if (name == "symbol") symbol_columns else description_columns)
   }
   data <- normalised_cells(cells, table$chosen)
   k <- min(k, sum(table$chosen), sum(cells$size > 0))
-  fit <- pca_of_cells(data, k, cells$size > 0, seed = seed, block_size = block_size, backend = backend,
-                      threads = threads, progress = progress)
+  fit <- pca_of_cells(data, k, cells$size > 0, seed = seed, run = run,
+                      control = list(block_size = control$block_size))
   some <- some_cells_of(cells, seed)
   if (is.null(leading)) {
-    beyond <- components_beyond_chance(cells_at(data, cells, some), cells$size[some], k, seed, threads)
+    beyond <- components_beyond_chance(cells_at(data, cells, some), cells$size[some], k, seed, run$threads)
     fit$choice <- list(k = beyond)
     leading <- max(1L, beyond)
   }
@@ -107,9 +109,9 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
   scores <- fit$x[, seq_len(fit$leading), drop = FALSE]
   if (identical(fit$choice$k, 0L)) max_groups <- 1
   found <- group_cells(scores, some, cells$size > 0, metacells %||% max(1, min(400, sum(cells$size > 0) %/% 50)),
-                       list(max_groups = max_groups, sweeps = sweeps, seed = seed, threads = threads))
-  made <- number_metacells(found, labels, least)
-  sums <- sum_cells(cells, made$metacell, found$group, nrow(made$table), threads)
+                       list(max_groups = max_groups, sweeps = control$sweeps, seed = seed, threads = run$threads))
+  made <- number_metacells(found, labels, min_cells)
+  sums <- sum_cells(cells, made$metacell, found$group, nrow(made$table), run$threads)
   if (nrow(sums$counts)) rownames(sums$counts) <- sprintf("metacell%d", seq_len(nrow(sums$counts)))
   colnames(sums$counts) <- cells$names
   new_result(class = "weft_cells", list(
@@ -118,6 +120,8 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
     metacells = made$table, counts = sums$counts, size = cells$size, seed = seed
   ))
 }
+
+gene_cells_control <- function(leading = NULL, min_cells = 10, sweeps = 100, block_size = 2^28) as.list(environment())
 
 # ---- what comes in ----
 
@@ -289,7 +293,8 @@ components_beyond_chance <- function(some, size, k, seed, threads) {
   k <- min(k, dim(some) - 1L)
   if (k < 1L) return(0L)
   values <- function(x, k) {
-    suppressWarnings(pca(x, k, tol = 1e-5, seed = seed, backend = "cpu", threads = threads, progress = FALSE)$sdev)
+    suppressWarnings(pca(x, k, seed = seed, run = weft_run("cpu", threads = threads, progress = FALSE),
+                         control = list(tolerance = 1e-5))$sdev)
   }
   permuted <- lapply(1:4, function(t) permuted_cells(some, size, seed, 20 * t))
   noise <- vapply(permuted[-1L], function(other) values((permuted[[1L]] - other) / sqrt(2), 1), 0)
@@ -346,7 +351,7 @@ group_cells <- function(scores, some, there, pieces, how) {
   if (nrow(centres) > 2L && how$max_groups > 1) {
     most <- rep(min(how$max_groups, nrow(centres)), 2L)
     group <- irm(centres, family = "gaussian", max_clusters = most, chains = 4, sweeps = how$sweeps, seed = how$seed,
-                 backend = "cpu", threads = how$threads, progress = FALSE)$row_cluster
+                 run = weft_run("cpu", threads = how$threads, progress = FALSE))$row_cluster
   }
   of <- group[nearest_centre(x, centres, control)]
   middle <- mean_rows(x, of, max(group))

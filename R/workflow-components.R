@@ -2,13 +2,15 @@
 
 #' @rdname gene_steps
 #' @export
-gene_components <- function(x, k = NULL, leading = NULL, seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+gene_components <- function(x, k = NULL, leading = NULL, seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   q <- checked_data(x)
   data <- component_data(q)
   room <- max(1L, min(nrow(q$x) - 1L - NCOL(data$part) * !is.null(data$part), ncol(q$x)))
   k <- check_number(k %||% min(10, room), "k", min = 1, max = min(nrow(q$x) - 1L, ncol(q$x)), whole = TRUE)
   if (!is.null(leading)) leading <- check_number(leading, "leading", min = 1, max = k, whole = TRUE)
-  fit <- pca(data$x, k, scale = data$scale, seed = seed, backend = backend, threads = threads, progress = progress)
+  fit <- pca(data$x, k, scale = data$scale, seed = seed, run = run)
   choice <- NULL
   if (is.null(leading)) {
     choice <- standing_components(data, min(k, room), seed)

@@ -70,10 +70,10 @@ to_log_scale <- function(q, transform, asked) {
 
 # Factors by which totals are multiplied, so that a few genes with very many counts do not make all others look lower
 # (the trimmed mean of M-values); NULL where values are missing.
-scaling_factors <- function(counts, run = run_control()) {
+scaling_factors <- function(counts, native = run_control()) {
   if (is.null(counts)) return(NULL)
   storage.mode(counts) <- "double"
-  .Call(C_weft_ranking_factors, counts, run)
+  .Call(C_weft_ranking_factors, counts, native)
 }
 
 sample_sizes <- function(x) {

@@ -47,7 +47,7 @@
 #' @param k the number of components; by default the leading ones, at most five.
 #' @param fdr the false discovery rate.
 #' @param data the matrix from which `x` was made, for the distance; without it there is no distance.
-#' @param threads,progress see [weft_threads()] and [mi_rank()].
+#' @param run see [weft_run()].
 #' @return A data frame of class `weft_outliers`, strangest sample first: `sample`, `log_density`, `distance`, `score`
 #'   (the larger one of two
 #'   standardised surprises, in standard deviations of a normal distribution), `p_value`, `q_value`, `outlier`. The
@@ -59,12 +59,14 @@
 #' q <- gene_quality(e$x, e$class, e$batch)
 #' gene_outliers(gene_components(q), data = q)
 #' e$outliers
-gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, progress = NULL) {
+gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   need_args("x")
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
   if (!inherits(x, "weft_pca")) {
     data <- checked_data(x)
-    x <- gene_components(data, threads = threads, progress = progress)
+    x <- gene_components(data, run = run)
   }
   x <- checked_step(x, "components", "x", "gene_components()")
   k <- check_number(k %||% min(x$leading %||% 2L, 5L), "k", min = 1, max = ncol(x$x), whole = TRUE)
@@ -73,18 +75,18 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   scores <- scores / rep(ifelse(spread > 0, spread, 1), each = nrow(scores))
   n <- nrow(scores)
   width <- max((4 / ((k + 2) * n))^(1 / (k + 4)), least_width)
-  density <- kde(scores, rep(width, k), threads = threads, progress = progress)
-  log_density <- stats::predict(density, log = TRUE, leave_one_out = TRUE, threads = threads)
+  density <- kde(scores, rep(width, k), run = run)
+  log_density <- stats::predict(density, log = TRUE, leave_one_out = TRUE, run = run)
   if (!is.null(data)) data <- outlier_data(data, x)
-  wide <- if (!is.null(data)) with_spare_components(x, data, threads)
+  wide <- if (!is.null(data)) with_spare_components(x, data, run$threads)
   twin <- if (is.null(data)) rep(NA_integer_, n) else sample_twins(wide, data)
   log_density[!is.na(twin)] <- density_without_twin(scores, twin, width)
-  peak <- max(stats::predict(density, log = TRUE, threads = threads))
+  peak <- max(stats::predict(density, log = TRUE, run = run))
   p_density <- tail_p(0.5 * log(pmax(peak - log_density, 1e-6)))
   distance <- rep(NA_real_, n)
   p_distance <- rep(1, n)
   if (!is.null(data)) {
-    distance <- distance_from_others(wide, data, threads)
+    distance <- distance_from_others(wide, data, run$threads)
     usual <- log(pmax(distance, 1e-6))
     distance[!is.na(twin)] <- distance_without_twin(wide, data, twin)
     p_distance <- spread_p(log(pmax(distance, 1e-6)), usual)
@@ -242,7 +244,8 @@ with_spare_components <- function(fit, x, threads = NULL) {
   fit$leading <- fit$leading %||% min(2L, ncol(fit$x))
   room <- min(nrow(x) - 1L, ncol(x), fit$leading + spare_components)
   if (ncol(fit$x) >= room) return(fit)
-  more <- pca(x, room, center = fit$center, scale = fit$scale, seed = 1, threads = threads, progress = FALSE)
+  more <- pca(x, room, center = fit$center, scale = fit$scale, seed = 1,
+              run = weft_run(threads = threads, progress = FALSE))
   more$leading <- fit$leading
   more
 }

@@ -2,8 +2,9 @@
 
 #' @rdname gene_steps
 #' @export
-gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NULL, seed = NULL, backend = NULL,
-                       threads = NULL, progress = NULL) {
+gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NULL, seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   q <- checked_data(x, class)
   needs_class(q, "`gene_pairs()`")
   genes <- representatives(q)
@@ -12,7 +13,7 @@ gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NU
   search <- function(permutations) {
     mi_pairs(q$x[, genes, drop = FALSE], q$class, top = top, by = "interaction",
              bins = if (q$kind == "expression") bins, strata = strata, permutations = permutations, seed = seed,
-             backend = backend, threads = threads, progress = progress)
+             run = run)
   }
   if (!is.null(permutations)) return(search(permutations))
   for (permutations in usual_permutations(length(genes), nrow(q$x))) {

@@ -58,12 +58,13 @@
 #'   the name of a column of `rowData(x)`; by default that of a column such as `description` or `gene_title`.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param transform,impute see below.
-#' @param max_missing,max_missing_samples the greatest share of missing values that a gene, or a sample, may have.
-#' @param max_same the greatest share of samples that may have the same value.
-#' @param least_spread the share of genes to leave out because of their small spread.
 #' @param min_count for bulk counts: the counts that a gene must have in a sample of the median total to be expressed
 #'   there; 0 leaves no gene out. See below.
-#' @param threads see [weft_threads()].
+#' @param control a list of settings that are rarely needed:
+#'   * `max_missing`, `max_missing_samples`: the greatest share of missing values that a gene, or a sample, may have.
+#'   * `max_same`: the greatest share of samples that may have the same value.
+#'   * `min_spread`: the share of genes to leave out because of their small spread.
+#' @param run see [weft_run()].
 #' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `covariates`, `kind`
 #'   (`"expression"` or `"levels"`), `scale` (what `transform` was or was recognised as), `measured` (as `x`, before
 #'   batches and covariates were removed and with gaps; only where it differs from `x`), `counts` (of the genes of `x`,
@@ -81,18 +82,19 @@
 #' q
 #' q$log
 gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
-                         transform = c("auto", "none", "log2", "counts", "cells"),
-                         impute = c("auto", "components",
-                                    "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
-                         least_spread = 0, covariates = NULL, symbols = NULL, descriptions = NULL, threads = NULL,
-                         min_count = 10) {
+                         transform = c("auto", "none", "log2", "counts", "cells"), impute = c("auto", "components",
+                                    "median"), covariates = NULL, symbols = NULL, descriptions = NULL, min_count = 10,
+                         control = list(), run = NULL, ...) {
+  run <- as_run(run)
+  control <- check_control(control, gene_quality_control)
+  check_dots(..., .control = gene_quality_control)
   need_args("x")
   transform <- check_choice(transform, c("auto", "none", "log2", "counts", "cells"), "transform")
   impute <- check_choice(impute, c("auto", "components", "median"), "impute")
-  max_missing <- check_number(max_missing, "max_missing", min = 0, max = 1)
-  max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
-  max_same <- check_number(max_same, "max_same", min = 0, max = 1)
-  least_spread <- check_number(least_spread, "least_spread", min = 0, max = 0.99)
+  max_missing <- check_number(control$max_missing, "max_missing", min = 0, max = 1)
+  max_missing_samples <- check_number(control$max_missing_samples, "max_missing_samples", min = 0, max = 1)
+  max_same <- check_number(control$max_same, "max_same", min = 0, max = 1)
+  min_spread <- check_number(control$min_spread, "min_spread", min = 0, max = 0.99)
   min_count <- check_number(min_count, "min_count", min = 0)
   made <- if (inherits(x, "weft_cells")) metacell_input(x)
   if (!is.null(made)) {
@@ -104,7 +106,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
     if (transform == "auto") transform <- "counts"
     min_count <- 0 # the genes were chosen by gene_cells()
   }
-  data <- expression_matrix(x, assay, value_count(class), threads)
+  data <- expression_matrix(x, assay, value_count(class), run$threads)
   check_orientation(data, class, x)
   check_samples(nrow(data))
   q <- list(x = data, class = sample_factor(class, x, data, "class"), batch = sample_factor(batch, x, data, "batch"),
@@ -114,24 +116,24 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   symbols <- gene_symbols(symbols, x, data)
   descriptions <- gene_words(descriptions, x, ncol(data), description_columns, "descriptions")
   q <- name_genes(q)
-  missing <- missing_shares(q$x, threads)
+  missing <- missing_shares(q$x, run$threads)
   q$genes <- all_kept("gene", colnames(q$x), missing$genes)
   q$samples <- all_kept("sample", rownames(q$x), missing$samples)
   q <- drop_missing(q, max_missing, max_missing_samples)
   q <- drop_empty_samples(q, transform)
-  q <- drop_uninformative(q, max_same, threads)
+  q <- drop_uninformative(q, max_same, run$threads)
   q <- note_duplicates(q)
   q$scale <- scale_of_values(q, transform)
   if (q$scale == "counts") q <- drop_low_counts(q, min_count)
   q <- to_log_scale(q, q$scale, asked = transform != "auto" || named_counts(x, assay))
   q$measured <- q$x
   q <- take_out_nuisance(q)
-  q <- fill_gaps(q, impute, threads)
-  q <- drop_least_spread(q, least_spread, threads)
+  q <- fill_gaps(q, impute, run$threads)
+  q <- drop_least_spread(q, min_spread, run$threads)
   q <- keep_measured(q)
   at <- match(colnames(q$x), q$genes$gene)
   q$genes$median <- q$genes$mad <- NA_real_
-  spread <- column_spreads(q$x, threads)
+  spread <- column_spreads(q$x, run$threads)
   q$genes$median[at] <- spread$median
   q$genes$mad[at] <- spread$mad
   q <- group_symbols(q, symbols)
@@ -144,6 +146,9 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   q$confounding <- confounding(q)
   q
 }
+
+gene_quality_control <- function(max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
+                                 min_spread = 0) as.list(environment())
 
 # The values as they were measured, on the scale of `x`, and the counts, of the genes that are kept. `measured` is left
 # out where it equals `x`.
@@ -451,8 +456,9 @@ fill_gaps <- function(q, impute, threads) {
   if (q$kind == "levels") impute <- "median"
   if (impute == "components") {
     k <- max(1, min(3, nrow(q$x) %/% 10, ncol(q$x) - 1L))
-    fit <- suppressWarnings(pca(q$x, k, scale = TRUE, na = "em", tol = 1e-4, max_iter = 200, seed = 1,
-                                backend = "auto", threads = threads, progress = FALSE), classes = "weft_warning")
+    fit <- suppressWarnings(pca(q$x, k, scale = TRUE, na = "em", seed = 1,
+                                run = weft_run("auto", threads = threads, progress = FALSE),
+                                control = list(tolerance = 1e-4, max_iterations = 200)), classes = "weft_warning")
     q$x[gaps] <- stats::fitted(fit)[gaps]
     how <- sprintf("the fit of %d component%s", as.integer(k), if (k == 1) "" else "s")
   } else {

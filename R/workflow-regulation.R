@@ -14,34 +14,36 @@
 #' @inheritParams gene_steps
 #' @param regulators,nonlinear,steps,resamples see [regulation()].
 #' @param fdr false discovery rate of the edges that are shown; 1 for all.
-#' @param copies the number of null copies. By default there are enough of them for finely graded q-values even with
-#'   few genes: from one for 1,000 genes and more to 20 for 50 and fewer.
+#' @param null_copies the number of null copies. By default there are enough of them for finely graded q-values even
+#'   with few genes: from one for 1,000 genes and more to 20 for 50 and fewer.
 #' @param genes names of genes, or how many to take; see [gene_mi_network()].
+#' @param run see [weft_run()]; `memory` as for [gene_mi_network()].
+#' @param ... not used: any further argument is an error.
 #' @return As [regulation()], with attributes `fdr` and `limited`, a sentence where `memory` left genes out.
 #' @seealso [gene_network()], [gene_steps]
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 80, p = 30)
 #' gene_regulation(gene_quality(e$x, e$class, e$batch), resamples = 50, seed = 1)
-gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, copies = NULL, nonlinear = TRUE,
-                            steps = NULL,
-                            resamples = 200, genes = NULL, memory = NULL, seed = NULL, backend = NULL, threads = NULL,
-                            progress = NULL) {
+gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, null_copies = NULL, nonlinear = TRUE,
+                            steps = NULL, resamples = 200, genes = NULL, seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   q <- checked_data(x, class)
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
-  chosen <- network_genes(q, genes, memory)
+  chosen <- network_genes(q, genes, run$memory)
   data <- q$x[, chosen, drop = FALSE]
-  copies <- copies %||% usual_copies(ncol(data))
-  net <- regulation(data, regulators, steps = steps, resamples = resamples, nonlinear = nonlinear, copies = copies,
-                    seed = seed, backend = backend, threads = threads, progress = progress)
+  null_copies <- null_copies %||% usual_copies(ncol(data))
+  net <- regulation(data, regulators, nonlinear = nonlinear, seed = seed, run = run,
+                    control = list(steps = steps, resamples = resamples, null_copies = null_copies))
   set_attributes(net, list(fdr = if (attr(net, "copies") > 0) fdr, limited = attr(chosen, "limited")))
 }
 
 # Both functions' arguments, told apart by name.
-workflow_network <- function(q, ..., seed = NULL, memory = NULL, backend = NULL, threads = NULL, progress = NULL) {
-  run <- list(q, ..., memory = memory, backend = backend, threads = threads, progress = progress)
-  if (is_directed_step(q, names(list(...)))) do.call(gene_regulation, c(run, list(seed = seed)))
-  else do.call(gene_mi_network, run)
+workflow_network <- function(q, ..., seed = NULL, run = as_run()) {
+  given <- list(q, ..., run = run)
+  if (is_directed_step(q, names(list(...)))) do.call(gene_regulation, c(given, list(seed = seed)))
+  else do.call(gene_mi_network, given)
 }
 
 # Of expression, unless an argument is given that gene_mi_network() alone has.
@@ -58,7 +60,7 @@ estimate_regulation <- function(n, genes, given, threads) {
            else length(regulators)
   cost_regulation(n, c(regulators = count, targets = genes), given("network", "steps", 5),
                   given("network", "resamples", 200),
-                  given("network", "nonlinear", TRUE), given("network", "copies", usual_copies(genes)), threads)
+                  given("network", "nonlinear", TRUE), given("network", "null_copies", usual_copies(genes)), threads)
 }
 
 # What report and print say of it.
@@ -90,12 +92,12 @@ check_regulation <- function(x, arg = "x") {
 
 sound_regulation <- function(r) {
   e <- attr(r, "edges")
-  whole <- c("regulator", "target", "area", "signed_area", "times", "both")
+  whole <- c("from", "to", "area", "signed_area", "times", "both")
   count <- length(e$area)
   is.matrix(r) && is.double(r) && !anyNA(unclass(r)) && is.character(rownames(r)) && is.character(colnames(r)) &&
     is.list(e) &&
     all(vapply(e[whole], function(v) is.integer(v) && length(v) == count && !anyNA(v), NA)) &&
-    all(e$regulator >= 1L & e$regulator <= nrow(r) & e$target >= 1L & e$target <= ncol(r)) &&
+    all(e$from >= 1L & e$from <= nrow(r) & e$to >= 1L & e$to <= ncol(r)) &&
     (is.null(e$q_value) || is.double(e$q_value) && length(e$q_value) == count) && is_number(attr(r, "steps")) &&
     is_number(attr(r, "resamples")) && is_number(attr(r, "copies")) && is_word(attr(r, "method")) &&
     (is.null(attr(r, "fdr")) || is_number(attr(r, "fdr"))) && sound_stability(attr(r, "stability"))

@@ -47,10 +47,10 @@
 #' @param edges `"auto"`, or the number of heaviest edges to keep; see below.
 #' @param genes for the network: names of genes, or how many to take: those with the most information about the class
 #'   or, without one, with the largest spread. `NULL`: as many as `memory` allows.
-#' @param memory the largest number of bytes that matrices of all pairs of genes may take; by default 60 % of what is
-#'   free.
+#' @param run see [weft_run()]. `memory` is the largest number of bytes that matrices of all pairs of genes may take; by
+#'   default 60 % of what is free.
 #' @param seed a whole number; by default the draws come from R's generator.
-#' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
+#' @param ... not used: any further argument is an error.
 #' @section Hidden batches: `gene_components()` looks along the leading components, with class, batch and covariates
 #'   taken out, for a direction in which samples fall into two groups (at least 80 % of its variance is between them; a
 #'   normal distribution gives 64 %) and which explains a quarter of the variance of a tenth of the genes, and 8 % of
@@ -85,9 +85,9 @@ NULL
 #' @rdname gene_steps
 #' @export
 gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"),
-                            estimator = "auto", k = 3,
-                            fdr = 0.01, edges = "auto", genes = NULL, memory = NULL, backend = NULL, threads = NULL,
-                            progress = NULL) {
+                            estimator = "auto", k = 3, fdr = 0.01, edges = "auto", genes = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
   q <- checked_data(x, class)
   method <- check_choice(method, c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"), "method")
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
@@ -96,29 +96,27 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   estimator <- check_text(estimator, "estimator")
   if (estimator == "auto") estimator <- if (q$kind == "levels") "empirical" else "spearman"
   whole <- identical(edges, "auto") && method %in% c("auto", "aracne") && !estimator %in% count_estimators &&
-    network_backend("aracne", many_features, backend, threads_for(threads))$name == "cpu"
-  chosen <- network_genes(q, genes, memory, whole)
+    network_backend("aracne", many_features, run)$name == "cpu"
+  chosen <- network_genes(q, genes, run$memory, whole)
   data <- q$x[, chosen, drop = FALSE]
   if (method == "auto") method <- if (ncol(data) <= 1000L) "mrnet" else "aracne"
   counted <- estimator %in% count_estimators
-  m <- mi_matrix(data, estimator = estimator, k = k, bins = if (counted && q$kind == "expression") 3,
-                 backend = backend, threads = threads, progress = progress)
+  m <- mi_matrix(data, estimator = estimator, k = k, bins = if (counted && q$kind == "expression") 3, run = run)
   if (!counted) m <- less_taken_out(m, q)
-  significant <- if (fdr < 1) significant_pairs(m, fdr, threads)
+  significant <- if (fdr < 1) significant_pairs(m, fdr, run$threads)
   cut <- significant$information %||% NA_real_
-  ran <- network_backend(method, ncol(m), backend, threads_for(threads))
+  ran <- network_backend(method, ncol(m), run)
   if (identical(edges, "auto") && works_over(m, method, significant, ran$name)) {
     how <- list(method = method, eps = 0, keep = 1, least = rounding_of(m))
-    net <- aracne_over(m, significant, how, run_control(ran$name, threads_for(threads), progress, colnames(m),
+    net <- aracne_over(m, significant, how, run_control(ran$name, run$threads, run$progress, colnames(m),
                                                         "Building the network"))
     return(set_attributes(net, c(run_record(match.call(), ran, started, method = method, fdr = fdr),
                                  list(cut = cut, limited = attr(chosen, "limited")))))
   }
-  control <- pass_control(threads)
+  control <- pass_control(run$threads)
   # `net` has one name here, so that a matrix of billions of cells is cut in place
   network <- function(method, most) {
-    net <- mi_network(m, method, threshold = if (method == "relnet") 0, backend = backend, threads = threads,
-                      progress = progress)
+    net <- mi_network(m, method, threshold = if (method == "relnet") 0, run = run)
     if (!is.null(significant)) net <- cut_to_significant(net, m, significant, control)
     bar <- if (most < 1) Inf else if (is.finite(most)) .Call(C_weft_mi_greatest, net, net, 0, most, control) else 0
     if (bar > 0) net <- .Call(C_weft_mi_cut_edges, net, net, -Inf, bar, control)
@@ -170,7 +168,7 @@ network_genes <- function(q, genes, memory, over = FALSE) {
 # The genes that differ most clearly between classes, or vary most.
 leading_genes <- function(q, count, ranking = NULL) {
   if (!is.null(q$class)) {
-    ranking <- ranking %||% gene_ranking(q, progress = FALSE)
+    ranking <- ranking %||% gene_ranking(q, run = weft_run(progress = FALSE))
     return(match(utils::head(ranked_genes(ranking), count), colnames(q$x)))
   }
   order(-column_spreads(q$x)$mad, seq_len(ncol(q$x)))[seq_len(count)]

@@ -46,7 +46,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'   than `steps = list(network = list(memory = ))` says, the network is made of as many genes as fit, namely those that
 #'   say the most about the class or vary the most, and the log says so.
 #'
-#' @section Devices: With `backend = "cuda"`, every step that has device code uses it, and the others run on the CPU;
+#' @section Devices: With `run = "cuda"`, every step that has device code uses it, and the others run on the CPU;
 #'   the table of steps in the result says which ran where.
 #'
 #' @inheritParams gene_quality
@@ -59,11 +59,10 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'   [gene_regulation()]. A list of them helps networks more than anything else.
 #' @param steps what single steps take: a list with, under a step's name, a list of arguments, `FALSE` or a function;
 #'   see below.
-#' @param dry_run only estimate time and memory.
+#' @param run see [weft_run()]. `progress` shows what is done, with the time of each step, and `memory` bounds the
+#'   matrices of all pairs of genes; `dry_run = TRUE` only estimates time and memory.
 #' @param seed a whole number, from which the seed of every step is derived; by default one is drawn from R's
 #'   generator, and kept in the result.
-#' @param backend,threads see [weft_backend()] and [weft_threads()].
-#' @param progress whether to show what is done, with the time of each step; by default in interactive sessions.
 #' @param ... not used: an argument of a step is an error that says where it belongs.
 #' @return An object of class `weft_gene_network`: a list with the result of each step under its name (`NULL` where it
 #'   was left out), `cells` where metacells were made, `steps` (a data frame: `step`, `seconds`, `backend`, `note`),
@@ -77,8 +76,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' fit
 #' head(as.data.frame(fit, what = "edges"))
 gene_network <- function(x, class = NULL, batch = NULL, covariates = NULL, regulators = NULL, symbols = NULL,
-                         steps = list(), assay = NULL, dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL,
-                         progress = NULL, ...) {
+                         steps = list(), assay = NULL, seed = NULL, run = NULL, ...) {
+  run <- as_run(run, dry_run = TRUE)
   need_args("x")
   check_step_dots(...)
   call <- match.call()
@@ -89,13 +88,12 @@ gene_network <- function(x, class = NULL, batch = NULL, covariates = NULL, regul
     class <- parts$class
     covariates <- parts$covariates
   }
-  say <- workflow_progress(progress)
-  if (identical(backend %||% weft_backend(), "cuda")) choose_backend("cuda") # an error here rather than half way
+  say <- workflow_progress(run$progress)
+  if (identical(run$backend %||% weft_backend(), "cuda")) choose_backend("cuda") # an error here rather than half way
   seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31)
           else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
-  run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads),
-              memory = if (is.list(settings$network)) settings$network$memory,
-              say = say, bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
+  if (isTRUE(run$progress)) run$progress <- FALSE # lines about steps instead of bars
+  work <- list(settings = settings, seed = seed, run = run, say = say)
   fit <- list(steps = NULL)
   if (is_many_cells(x, assay, settings$cells)) {
     if (!is.null(covariates)) {
@@ -103,26 +101,26 @@ gene_network <- function(x, class = NULL, batch = NULL, covariates = NULL, regul
                   x = "Metacells are made within `class` and `batch` alone.",
                   i = "Give one of them as `batch`, or take `steps = list(cells = FALSE)`.")
     }
-    fit <- run_step(fit, run, "cells", function(args) {
-      given <- list(x, class, batch, assay, seed = seed, backend = backend, threads = run$threads, progress = run$bar)
+    fit <- run_step(fit, work, "cells", function(args) {
+      given <- list(x, class, batch, assay, seed = seed, run = run)
       do.call(gene_cells, utils::modifyList(given, args), quote = TRUE)
     })
     x <- fit$cells
     class <- batch <- assay <- NULL
   }
-  fit <- run_step(fit, run, "quality", function(args) {
+  fit <- run_step(fit, work, "quality", function(args) {
     do.call(gene_quality, c(list(x, class, batch, assay, covariates = covariates, symbols = symbols), args),
             quote = TRUE)
   })
-  if (is.null(fit$quality$class)) run$settings[c("ranking", "pairs")] <- FALSE
-  fit$left_out <- left_out_steps(fit$quality, run$settings)
-  run$settings[names(fit$left_out)] <- FALSE
+  if (is.null(fit$quality$class)) work$settings[c("ranking", "pairs")] <- FALSE
+  fit$left_out <- left_out_steps(fit$quality, work$settings)
+  work$settings[names(fit$left_out)] <- FALSE
   for (sentence in fit$left_out) say(paste(cli::symbol$info, sentence))
-  fit$estimate <- workflow_estimate(fit$quality, run)
-  if (check_flag(dry_run, "dry_run")) return(fit$estimate)
+  fit$estimate <- workflow_estimate(fit$quality, work)
+  if (run$dry_run) return(fit$estimate)
   say(sprintf("About %s of work, at most %s of memory", seconds_text(sum(fit$estimate$seconds)),
               bytes_text(max(0, fit$estimate$bytes))))
-  fit <- run_steps(fit, run)
+  fit <- run_steps(fit, work)
   fit$seed <- seed
   fit$settings <- settings
   fit$sitrep <- weft_sitrep()
@@ -137,6 +135,12 @@ step_functions <- function() {
   list(cells = gene_cells, quality = gene_quality, components = gene_components, ranking = gene_ranking,
        pairs = gene_pairs, network = gene_regulation, network = gene_mi_network, clusters = gene_clusters,
        bayes = gene_bayes, outliers = gene_outliers)
+}
+
+# Names of the settings that `control` of a step's functions holds.
+step_control <- function(step) {
+  names(formals(switch(step, cells = gene_cells_control, quality = gene_quality_control, bayes = gene_bayes_control,
+                       function() NULL)))
 }
 
 # `steps` with every step under its name.
@@ -202,12 +206,20 @@ check_step_dots <- function(...) {
   functions <- step_functions()
   takes <- vapply(functions, function(f) any(given %in% names(formals(f))), NA)
   step <- intersect(given, c(workflow_steps, "cells"))
-  if (!length(step) && !any(takes)) return(check_dots(character(), character(), ...))
+  for (one in unique(names(functions))) {
+    inside <- intersect(given, step_control(one))
+    if (length(inside)) {
+      abort_input(sprintf("Unknown argument `%s`; use `steps = list(%s = list(control = list(%s = )))`.", inside[1L],
+                          one,
+                          inside[1L]))
+    }
+  }
+  if (!length(step) && !any(takes)) return(check_dots(..., .has = names(formals(gene_network))))
   of <- unique(names(functions)[takes])[1L]
   name <- if (length(step)) step[1L] else intersect(given, names(formals(functions[[which(takes)[1L]]])))[1L]
-  abort_input("Arguments must be ones that the function has.", x = sprintf("There is no %s.", label_some(name)),
-              i = if (length(step)) sprintf("Use `steps = list(%s = )`.", name)
-                  else sprintf("Arguments of a step go into its list: `steps = list(%s = list(%s = ))`.", of, name))
+  abort_input(sprintf(if (length(step)) "Unknown argument `%s`; use `steps = list(%s = )`."
+                      else "Unknown argument `%s`; use `steps = list(%s = list(%s = ))`.",
+                      name, if (length(step)) name else of, name))
 }
 
 check_step <- function(setting, step) {
@@ -221,7 +233,7 @@ check_step <- function(setting, step) {
                              ", a function, or FALSE to leave the step out")),
               x = paste0("It is ", describe(setting), "."),
               i = sprintf("For example `steps = list(%s = list(%s))`.", step, switch(step,
-                quality = "max_missing = 0.1", components = "k = 5", ranking = "control = list(robust = FALSE)",
+                quality = "min_count = 5", components = "k = 5", ranking = "control = list(robust = FALSE)",
                 pairs = "top = 100",
                 network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15",
                 outliers = "fdr = 0.01", cells = "genes = 3000")))
@@ -237,7 +249,13 @@ check_step_names <- function(names, step) {
                 x = sprintf("It has %s.", label_some(above)))
   }
   wrong <- setdiff(names, known)
-  if (!length(wrong) || "..." %in% known) return()
+  inside <- intersect(wrong, step_control(step))
+  if (length(inside)) {
+    abort_input(sprintf("Unknown argument `%s` of `steps$%s`; use `control = list(%s = )`.", inside[1L], step,
+                        inside[1L]))
+  }
+  wrong <- intersect(wrong, c(names(run_settings), wrong[!"..." %in% known]))
+  if (!length(wrong)) return()
   abort_input(sprintf("`steps$%s` must be a list of arguments by name.", step),
               x = sprintf("There is no %s.", label_some(wrong)), i = sprintf("There are %s.", label_some(known)))
 }
@@ -248,41 +266,40 @@ workflow_progress <- function(progress) {
   function(...) message(...)
 }
 
-run_steps <- function(fit, run) {
+run_steps <- function(fit, work) {
   q <- fit$quality
   own <- function(step, f, ..., device = TRUE) {
-    backend <- if (identical(run$backend %||% weft_backend(), "cuda") && !device) "auto" else run$backend
-    run_step(fit, run, step, function(args) {
-      if (is.function(run$settings[[step]])) return(run$settings[[step]](q))
-      given <- list(..., seed = run$seed + match(step, workflow_steps), backend = backend, threads = run$threads,
-                    progress = run$bar)
+    run <- work$run
+    if (!device && identical(run$backend %||% weft_backend(), "cuda")) run$backend <- "auto"
+    run_step(fit, work, step, function(args) {
+      if (is.function(work$settings[[step]])) return(work$settings[[step]](q))
+      given <- list(..., seed = work$seed + match(step, workflow_steps), run = run)
       do.call(f, c(list(q), utils::modifyList(given, args)), quote = TRUE)
     })
   }
   fit <- own("components", gene_components)
   fit <- own("ranking", gene_ranking, device = q$kind == "levels")
   fit <- own("pairs", gene_pairs)
-  fit <- own("network", workflow_network, memory = run$memory)
+  fit <- own("network", workflow_network)
   limited <- attr(fit$network, "limited")
   if (!is.null(limited)) fit$quality <- note(fit$quality, "memory", limited, ncol(fit$network))
   known <- function(step) if (own_result(step, fit[[step]])) fit[[step]]
   fit <- own("clusters", gene_clusters, components = known("components"), device = FALSE)
   fit <- own("bayes", gene_bayes, network = known("network"), ranking = known("ranking"), device = FALSE)
-  run_step(fit, run, "outliers", function(args) {
-    if (is.function(run$settings$outliers)) return(run$settings$outliers(q))
+  run_step(fit, work, "outliers", function(args) {
+    if (is.function(work$settings$outliers)) return(work$settings$outliers(q))
     if (is.null(known("components"))) {
       abort_input("The step `outliers` needs the step `components`.",
                   i = "Leave both out: `steps = list(components = FALSE, outliers = FALSE)`.")
     }
     do.call(gene_outliers,
-            utils::modifyList(list(fit$components, data = q, threads = run$threads, progress = run$bar), args),
-            quote = TRUE)
+            utils::modifyList(list(fit$components, data = q, run = work$run), args), quote = TRUE)
   })
 }
 
 # Runs one step, keeps its result and a row about it. Results stay NULL where a step is left out.
-run_step <- function(fit, run, step, f) {
-  setting <- run$settings[[step]]
+run_step <- function(fit, work, step, f) {
+  setting <- work$settings[[step]]
   if (isFALSE(setting)) {
     fit[step] <- list(NULL)
     return(fit)
@@ -296,7 +313,7 @@ run_step <- function(fit, run, step, f) {
   where <- attr(result, "backend") %||% (if (is.list(result)) result$backend) %||% "cpu"
   row <- data.frame(step = step, seconds = seconds, backend = where, note = step_note(step, result, fit))
   fit$steps <- rbind(fit$steps, row)
-  run$say(sprintf("%s %-10s %8s  %s", cli::symbol$tick, step, seconds_text(seconds), row$note))
+  work$say(sprintf("%s %-10s %8s  %s", cli::symbol$tick, step, seconds_text(seconds), row$note))
   fit
 }
 
@@ -329,16 +346,16 @@ step_note <- function(step, result, fit) {
 # ---- time and memory before the work ----
 
 # What each step costs, as the functions that it calls predict it (R/cost.R); bytes beyond the data.
-workflow_estimate <- function(q, run) {
+workflow_estimate <- function(q, work) {
   n <- as.double(nrow(q$x))
   p <- as.double(ncol(q$x))
-  threads <- run$threads
+  threads <- work$run$threads
   given <- function(step, name, usual) {
-    setting <- run$settings[[step]]
+    setting <- work$settings[[step]]
     if (is.list(setting)) setting[[name]] %||% usual else usual
   }
   count <- function(genes) if (is.numeric(genes)) min(p, genes) else length(genes)
-  net <- count(given("network", "genes", min(p, floor(sqrt(memory_limit(run$memory) / 24)))))
+  net <- count(given("network", "genes", min(p, floor(sqrt(memory_limit(work$run$memory) / 24)))))
   method <- given("network", "method", "auto")
   if (method == "auto") method <- if (net <= 1000) "mrnet" else "aracne"
   estimator <- given("network", "estimator", "auto")
@@ -353,7 +370,7 @@ workflow_estimate <- function(q, run) {
     ranking = list(cost_bins(n, p, threads), cost_rank(n, p, threads)),
     pairs = list(cost_bins(n, p, threads), cost_tuples(pairs * (1 + permutations), n, 2, n * p, threads),
                  cost(0.01 * permutations)),
-    network = if (is_directed_step(q, names(run$settings$network))) {
+    network = if (is_directed_step(q, names(work$settings$network))) {
       list(estimate_regulation(n, net, given, threads))
     } else list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
                 cost_network(net, method, threads)),
@@ -369,7 +386,7 @@ workflow_estimate <- function(q, run) {
               }),
     outliers = list(cost(n^2 * 2e-8 + 6e-5 * n + 0.1, Inf, 40 * n))
   )[workflow_steps[-1L]]
-  left_out <- vapply(run$settings[names(steps)], isFALSE, NA)
+  left_out <- vapply(work$settings[names(steps)], isFALSE, NA)
   steps <- steps[!left_out]
   data.frame(step = names(steps),
              seconds = vapply(steps, function(parts) sum(vapply(parts, `[[`, 0, "cpu")), 0, USE.NAMES = FALSE),

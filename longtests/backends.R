@@ -15,7 +15,8 @@
 # status 1 if any was different; a call that ends R is. Calls are drawn by tests/testthat/helper-calls*.R: the k-th has
 # seed S + k - 1, whatever the jobs.
 suppressPackageStartupMessages(library(weft))
-for (file in c("tests/testthat/helper-simd.R", Sys.glob("tests/testthat/helper-calls*.R"))) source(file)
+for (file in c("tests/testthat/helper-arguments.R", "tests/testthat/helper-simd.R",
+               Sys.glob("tests/testthat/helper-calls*.R"))) source(file)
 
 options_given <- function(words) {
   given <- list(calls = "30000", seed = as.character(sample(1e8, 1L)), jobs = "1", against = "cuda")

@@ -11,7 +11,8 @@
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
-for (file in c("tests/testthat/helper-simd.R", Sys.glob("tests/testthat/helper-calls*.R"))) source(file)
+for (file in c("tests/testthat/helper-arguments.R", "tests/testthat/helper-simd.R",
+               Sys.glob("tests/testthat/helper-calls*.R"))) source(file)
 given <- options_given(calls = "60", seed = as.character(sample(1e8, 1L)), leave = "64", object = NA, role = NA,
                        folder = tempfile("device"))
 missing <- weft:::cuda_missing()

@@ -14,7 +14,7 @@
 # A finding is two lines, the second runs it again. Exit status 1 if there was any, or if no call was made.
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
-for (file in c("helper-errors.R", "helper-variants.R", "helper-store.R", "helper-store-files.R",
+for (file in c("helper-arguments.R", "helper-errors.R", "helper-variants.R", "helper-store.R", "helper-store-files.R",
                 "helper-spoilt.R")) source(file.path("tests/testthat", file))
 given <- options_given(calls = "100000", seed = as.character(sample(1e8, 1L)), jobs = "2", seconds = "Inf",
                        backend = "cpu", only = NA, call = NA)
@@ -27,7 +27,7 @@ prepare <- function() {
   options(weft.progress = FALSE)
   valid <- valid_calls(variants = TRUE)
   calls <<- lapply(c(valid$exported, valid$methods, valid$variants), function(call) {
-    if ("backend" %in% names(formals(call$f))) call$args$backend <- given$backend
+    if ("run" %in% names(formals(call$f))) call$args$run <- weft_run(given$backend, threads = 1, progress = FALSE)
     call
   })
   drawn <<- if (is.na(given$only)) names(calls) else strsplit(given$only, ",")[[1L]]

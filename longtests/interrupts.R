@@ -8,7 +8,7 @@
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
-for (file in c("helper-errors.R", "helper-variants.R", "helper-store.R", "helper-store-files.R")) {
+for (file in sprintf("helper-%s.R", c("arguments", "errors", "variants", "store", "store-files"))) {
   source(file.path("tests/testthat", file))
 }
 given <- options_given(count = "1000", seed = as.character(sample(1e8, 1L)), backend = "cpu", only = NA,
@@ -17,7 +17,7 @@ deadline <- Sys.time() + as.numeric(given$seconds)
 options(weft.progress = FALSE)
 valid <- valid_calls(variants = TRUE)
 calls <- c(valid$exported, valid$methods, valid$variants)
-calls <- Filter(function(call) "progress" %in% names(formals(call$f)), calls) # those that work for long
+calls <- Filter(function(call) "run" %in% names(formals(call$f)), calls) # those that work for long
 if (!is.na(given$only)) calls <- calls[strsplit(given$only, ",")[[1L]]]
 live <- function() {
   gc()
@@ -26,9 +26,9 @@ live <- function() {
 
 # The call on the asked back end, where that does it.
 on_backend <- function(call) {
-  if (given$backend == "cpu" || !"backend" %in% names(formals(call$f))) return(call)
+  if (given$backend == "cpu" || !"run" %in% names(formals(call$f))) return(call)
   there <- call
-  there$args$backend <- given$backend
+  there$args$run <- weft_run(given$backend, threads = 1)
   out <- suppressMessages(suppressWarnings(tryCatch(do.call(call$f, there$args, quote = TRUE),
                                                     weft_error = identity)))
   if (inherits(out, "weft_error")) call else there
@@ -36,8 +36,7 @@ on_backend <- function(call) {
 
 # Two ways: as a user does, by a signal while the call is at work; and at its k-th look for one.
 run <- function(call, progress = FALSE) {
-  args <- call$args
-  args$progress <- progress
+  args <- as_arguments(call$f, c(call$args, list(progress = progress)))
   suppressMessages(suppressWarnings(tryCatch(do.call(call$f, args, quote = TRUE), weft_error = conditionMessage)))
 }
 signal <- function() tools::pskill(Sys.getpid(), tools::SIGINT)

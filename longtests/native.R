@@ -9,7 +9,8 @@
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
-for (file in c("helper-errors.R", "helper-variants.R", "helper-store.R", "helper-store-files.R")) {
+for (file in c("helper-arguments.R", "helper-errors.R", "helper-variants.R", "helper-store.R",
+               "helper-store-files.R")) {
   source(file.path("tests/testthat", file))
 }
 given <- options_given(only = NA, jobs = "2", seconds = "Inf", torture = "yes")

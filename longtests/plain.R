@@ -7,7 +7,7 @@
 # A difference is a line with its seed. Exit status 1 if there was any.
 suppressPackageStartupMessages(library(weft))
 source("longtests/options.R")
-for (file in c("calls", "calls-mi", "mi-more", "bn", "plain-mi", "plain-sums")) {
+for (file in c("arguments", "calls", "calls-mi", "mi-more", "bn", "plain-mi", "plain-sums")) {
   source(sprintf("tests/testthat/helper-%s.R", file))
 }
 options(weft.progress = FALSE)

@@ -3,7 +3,8 @@
 #   Rscript longtests/soak.R [--seconds 3600] [--seed S] [--backend cpu]
 suppressPackageStartupMessages(library(weft))
 source("longtests/options.R")
-for (file in c("tests/testthat/helper-simd.R", Sys.glob("tests/testthat/helper-calls*.R"))) source(file)
+for (file in c("tests/testthat/helper-arguments.R", "tests/testthat/helper-simd.R",
+               Sys.glob("tests/testthat/helper-calls*.R"))) source(file)
 given <- options_given(seconds = "3600", seed = as.character(sample(1e8, 1L)), backend = "cpu")
 side <- list(backend = given$backend, threads = 2)
 makers <- call_makers()

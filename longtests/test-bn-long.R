@@ -16,8 +16,8 @@ read_case <- function(variable) {
 
 test_that("the best known ALARM network is found from 20 of 20 seeds", {
   alarm <- read_case("WEFT_BN_ALARM")
-  found <- vapply(1:20, function(seed) bn_learn(alarm, 4, iterations = 1.5e5, chains = 8,
-                                                temperatures = c(1, 2), seed = seed)$score, 0)
+  found <- vapply(1:20, function(seed) bn_learn(alarm, 4, iterations = 1.5e5, chains = 8, seed = seed,
+                                                control = list(temperatures = c(1, 2)))$score, 0)
   expect_equal(found, rep(-11346.1695, 20), tolerance = 1e-8)
 })
 
@@ -147,7 +147,7 @@ test_that("samplers of 8, 12 and 20 nodes agree with the exact posteriors within
     table <- bn_scores(linked_bn_data(p, 200), 3, keep = "all")
     exact <- bn_exact(table, posterior = over)$edges
     fit <- bn_learn(table, target = if (over == "order") "sum" else "uniform", iterations = 20000, chains = ladders,
-                    seed = 1, backend = "cpu")
+                    seed = 1, run = "cpu")
     native <- weft:::bn_native_table(table)
     edges <- vapply(seq_len(ladders), function(ladder) {
       own <- fit$sampled[, , ladder, drop = FALSE]
@@ -169,8 +169,8 @@ test_that("samplers of ten nodes agree with the exact posteriors", {
   data <- as.data.frame(a)
   data[] <- lapply(data, factor, levels = 0:1)
   for (over in c("order", "dag")) {
-    fit <- bn_learn(data, 3, target = if (over == "order") "sum" else "uniform", slack = 40, iterations = 4e5,
-                    thin = 40, seed = 2)
+    fit <- bn_learn(data, 3, target = if (over == "order") "sum" else "uniform", iterations = 4e5, seed = 2,
+                    control = list(thin = 40, slack = 40))
     # 30,000 draws
     expect_lt(max(abs(fit$edges - bn_exact(data, 3, posterior = over)$edges)), 0.03)
   }

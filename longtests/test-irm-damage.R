@@ -12,10 +12,10 @@ test_that("no method comes to harm by a damaged fit", {
                function(x) plot(x, "sizes"), irm_words)
   A <- matrix(rep(c(1, 0, 0, 1, 1), 24), 12)
   fits <- list(
-    irm(A, chains = 2, sweeps = 6, thin = 2, seed = 1, hold_out = 0.1),
+    irm(A, chains = 2, sweeps = 6, seed = 1, hold_out = 0.1, control = list(thin = 2)),
     irm(A[1:10, ], "directed", chains = 1, sweeps = 4, seed = 1),
-    irm(A + 1, family = "poisson", sampler = "collapsed", alpha = "sample", beta = "sample", chains = 2, sweeps = 4,
-        seed = 1)
+    irm(A + 1, family = "poisson", chains = 2, sweeps = 4, seed = 1,
+        prior = irm_prior(alpha = "sample", beta = "sample"), control = list(sampler = "collapsed"))
   )
   for (fit in fits) {
     for (path in slot_paths(fit, "call")) {

@@ -16,8 +16,8 @@ test_that("a call stops within a second of an interrupt, whatever the method, on
       run <- function(case) function(progress) repeat {
         method <- switch(case, filter = "gram", gaps = "nipals", case)
         suppressWarnings(pca(if (case == "gaps") gaps else x, if (case == "gram") 400 else 20, method = method,
-          backend = backend,
-                             tol = if (case == "gram") NULL else 0, seed = 1, max_iter = 1e6, progress = progress))
+                             seed = 1, control = list(tolerance = if (case != "gram") 0, max_iterations = 1e6),
+                             run = weft_run(backend, progress = progress)))
       }', backend)
     works <- sprintf("lapply(c(%s), run)", paste0(cases, " = '", cases, "'", collapse = ", "))
     result <- interrupted_works(setup, works)
@@ -36,7 +36,7 @@ test_that("100,000 cells by 20,000 genes at 5 %, in bounded memory", {
   x <- methods::new("dgCMatrix", Dim = c(cells, genes), p = as.integer(seq(0, genes) * each),
                     i = rep(as.integer((seq_len(each) - 1) * 20 + floor(runif(each) * 20)), genes),
                     x = rexp(genes * each))
-  fit <- pca(x, 10, tol = 1e-4, seed = 1)
+  fit <- pca(x, 10, seed = 1, control = list(tolerance = 1e-4))
   peak <- .Call(weft:::C_weft_memory, NULL)[["host_peak"]]
   status <- "/proc/self/status"
   most <- if (file.exists(status)) grep("VmHWM", readLines(status), value = TRUE) else "not known"

@@ -36,8 +36,8 @@ sampled <- fields("score", "dag", "dags", "best_sets", "edges", "trace", "order"
 summed <- fields("dag", "score", "edges", "log_total")
 
 chains <- function(data, target, threads, ...) {
-  fit <- bn_learn(data, 3, candidates = 6, iterations = 1500, target = target, chains = 6, temperatures = c(1, 1.5, 2),
-                  thin = 20, seed = 3, threads = threads, backend = "cpu", ...)
+  fit <- bn_learn(data, 3, candidates = 6, iterations = 1500, target = target, chains = 6, seed = 3,
+                  run = weft_run("cpu", threads = threads), ..., control = list(temperatures = c(1, 1.5, 2), thin = 20))
   list(sampled(fit), sampled(stats::update(fit, iterations = 300, threads = threads)))
 }
 
@@ -47,7 +47,7 @@ some_counts <- function(n, p) {
 }
 
 components <- function(x, threads, ...) {
-  fit <- pca(x, seed = 1, threads = threads, backend = "cpu", ...)
+  fit <- pca(x, seed = 1, run = weft_run("cpu", threads = threads), ...)
   plain(unclass(fit)[c("d", "rotation", "x", "center", "residual", "passes")])
 }
 
@@ -61,12 +61,12 @@ read_store <- function(counts, threads, ...) {
 }
 
 groups <- function(A, threads, ...) {
-  fit <- irm(A, seed = 1, progress = FALSE, threads = threads, backend = "cpu", ...)
+  fit <- irm(A, seed = 1, run = weft_run("cpu", progress = FALSE, threads = threads), ...)
   plain(unclass(fit)[c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "eta")])
 }
 
 sums <- function(points, threads, ...) {
-  plain(kernel_sum(points[1:2000, ], points, threads = threads, backend = "cpu", ...))
+  plain(kernel_sum(points[1:2000, ], points, run = weft_run("cpu", threads = threads), ...))
 }
 
 set.seed(1)
@@ -98,7 +98,7 @@ calls <- list(
   "components, gaps" = function(threads) components(gaps, threads, method = "nipals", k = 1, tol = 0.5),
   "components, few columns" = function(threads) components(counts[, 1:60], threads, k = 30, method = "gram"),
   "network, ARACNE" = function(threads) {
-    plain(mi_network(numbers600, "aracne", estimator = "pearson", threads = threads, backend = "cpu"))
+    plain(mi_network(numbers600, "aracne", estimator = "pearson", run = weft_run("cpu", threads = threads)))
   },
   "co-clustering" = function(threads) groups(links, threads, chains = 1, sweeps = 3),
   "co-clustering, chains abreast" = function(threads) { # of twice as many threads
@@ -107,42 +107,46 @@ calls <- list(
   "kernel sums, over trees" = function(threads) {
     tree <- kernel_tree(plane, leaf_size = 20)
     list(sums(plane, threads, bandwidth = 0.3, method = "tree", rel_error = 1e-3),
-         plain(kernel_sum(plane[1:2000, ], tree, bandwidth = 0.05, threads = threads, rel_error = 1e-6)))
+         plain(kernel_sum(plane[1:2000, ], tree, bandwidth = 0.05, run = weft_run(threads = threads),
+                          rel_error = 1e-6)))
   },
   "kernel sums, directly" = function(threads) sums(plane, threads, bandwidth = 0.3),
   "search, starts, levels" = function(threads) {
-    found(bn_search(levels40, kicks = 150, starts = 4, seed = 2, threads = threads))
+    found(bn_search(levels40, seed = 2, run = weft_run(threads = threads), control = list(kicks = 150, starts = 4)))
   },
   "search, starts, BDeu of few candidates" = function(threads) {
-    found(bn_search(levels40, score = "bdeu", candidates = 5, kicks = 60, starts = 5, seed = 3, threads = threads))
+    found(bn_search(levels40, score = "bdeu", candidates = 5, seed = 3, run = weft_run(threads = threads),
+                    control = list(kicks = 60, starts = 5)))
   },
   "search, starts, numbers" = function(threads) {
-    found(bn_search(numbers40, kicks = 150, starts = 4, seed = 2, threads = threads))
+    found(bn_search(numbers40, seed = 2, run = weft_run(threads = threads), control = list(kicks = 150, starts = 4)))
   },
   "search, lanes" = function(threads) { # one for every 16 of at least 256 numbers, with trees that all share
-    found(bn_search(numbers270, candidates = 8, kicks = 200, starts = 2, seed = 2, threads = threads))
+    found(bn_search(numbers270, candidates = 8, seed = 2, run = weft_run(threads = threads),
+                    control = list(kicks = 200, starts = 2)))
   },
   "search, lanes, many rounds" = function(threads) {
-    found(bn_search(numbers270, max_parents = 3, candidates = 6, kicks = 1200, starts = 1, seed = 4, threads = threads))
+    found(bn_search(numbers270, max_parents = 3, candidates = 6, seed = 4, run = weft_run(threads = threads),
+                    control = list(kicks = 1200, starts = 1)))
   },
   "chains, max, sets as needed" = function(threads) { # near_table.c, whose orders settle (best_places.c)
-    sampled(bn_learn(levels40, iterations = 800, chains = 6, seed = 3, threads = threads, backend = "cpu"))
+    sampled(bn_learn(levels40, iterations = 800, chains = 6, seed = 3, run = weft_run("cpu", threads = threads)))
   },
   "chains, max, sets as needed, numbers" = function(threads) {
-    sampled(bn_learn(numbers40, score = "bge", iterations = 800, chains = 4, seed = 3, threads = threads,
-                     backend = "cpu"))
+    sampled(bn_learn(numbers40, score = "bge", iterations = 800, chains = 4, seed = 3,
+                     run = weft_run("cpu", threads = threads)))
   },
   "chains, max" = function(threads) chains(levels40, "max", threads, top = 20),
   "chains, sum" = function(threads) chains(levels40, "sum", threads),
   "chains, uniform" = function(threads) chains(levels40, "uniform", threads),
   "chains, uniform, BGe" = function(threads) chains(numbers40, "uniform", threads, score = "bge"),
-  "exact, none" = function(threads) summed(bn_exact(levels16, 3, threads = threads, backend = "cpu")),
+  "exact, none" = function(threads) summed(bn_exact(levels16, 3, run = weft_run("cpu", threads = threads))),
   "exact, order" = function(threads) {
-    summed(bn_exact(levels16, 3, posterior = "order", threads = threads, backend = "cpu"))
+    summed(bn_exact(levels16, 3, posterior = "order", run = weft_run("cpu", threads = threads)))
   },
   "exact, dag, with draws" = function(threads) {
-    fit <- bn_exact(levels13, 3, posterior = "dag", threads = threads, backend = "cpu")
-    list(summed(fit), plain(unclass(bn_features(fit, draws = 300, seed = 1, threads = threads))))
+    fit <- bn_exact(levels13, 3, posterior = "dag", run = weft_run("cpu", threads = threads))
+    list(summed(fit), plain(unclass(bn_features(fit, draws = 300, seed = 1, run = weft_run(threads = threads)))))
   }
 )
 

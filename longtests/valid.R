@@ -3,7 +3,8 @@
 # call ends in an error that is not weft's.
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
-for (file in c("helper-errors.R", "helper-variants.R", "helper-store.R", "helper-store-files.R")) {
+for (file in c("helper-arguments.R", "helper-errors.R", "helper-variants.R", "helper-store.R",
+               "helper-store-files.R")) {
   source(file.path("tests/testthat", file))
 }
 options(weft.progress = FALSE, weft.threads = 4)

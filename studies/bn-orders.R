@@ -27,10 +27,10 @@ for (j in seq_len(p)) {
   x[, j] <- rbinom(n, 1, runif(2^length(parents), 0.15, 0.85)[pattern])
 }
 table <- bn_scores(as.data.frame(x), max_parents = 3, keep = "all")
-seconds <- system.time(exact <- bn_exact(table, posterior = prior, backend = backend))[[3]]
+seconds <- system.time(exact <- bn_exact(table, posterior = prior, run = backend))[[3]]
 cat(sprintf("%d nodes, %d parent sets: exact in %.2f s (%s)\n", p, length(table$score), seconds, backend))
 seconds <- system.time(fit <- bn_learn(table, target = target, iterations = iterations, chains = ladders, seed = seed,
-                                       backend = if (target == "sum") backend else "cpu"))[[3]]
+                                       run = if (target == "sum") backend else "cpu"))[[3]]
 native <- weft:::bn_native_table(fit$table)
 edges <- vapply(seq_len(ladders), function(ladder) {
   own <- fit$sampled[, , ladder, drop = FALSE]

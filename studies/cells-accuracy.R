@@ -65,9 +65,9 @@ row <- function(name, precision, fit, tol, form, right) {
 }
 
 imported <- function(blocks) {
-  weft_import(blocks, tempfile(fileext = ".weft"), samples = "columns", progress = FALSE)
+  weft_import(blocks, tempfile(fileext = ".weft"), samples = "columns", run = weft_run(progress = FALSE))
 }
-components <- function(x, k, ..., on = backend) pca(x, k, ..., backend = on, seed = 1, progress = FALSE)
+components <- function(x, k, ..., on = backend) pca(x, k, ..., run = weft_run(on, progress = FALSE), seed = 1)
 
 set.seed(1)
 machine_line()

@@ -34,7 +34,8 @@ one_size <- function(cells) {
   file <- tempfile(fileext = ".weft")
   on.exit(unlink(file))
   blocks <- rep(made, length.out = max(1, round(cells / each)))
-  imported <- system.time(x <- weft_import(blocks, file, samples = "columns", progress = FALSE))[["elapsed"]]
+  imported <- system.time(x <- weft_import(blocks, file, samples = "columns",
+                                           run = weft_run(progress = FALSE)))[["elapsed"]]
   normal <- store_normalise(x)
   reading <- system.time(Matrix::colSums(normal))[["elapsed"]]
   out <- data.frame(cells = nrow(x), values = unclass(x)$values, import = imported, reading = reading)
@@ -44,7 +45,7 @@ one_size <- function(cells) {
 }
 
 one_method <- function(method, normal, out) {
-  fit <- pca(normal, k, method, seed = 1, backend = backend, progress = FALSE)
+  fit <- pca(normal, k, method, seed = 1, run = weft_run(backend, progress = FALSE))
   out <- data.frame(out, asked = method, pca = fit$seconds, rest = fit$seconds - 2 * out$reading, GB = memory())
   cat(sprintf(paste("  %.0f components on %s by \"%s\" %.1f s, without two readings %.1f s, %.0f passes;",
                     "residual %.1e, all converged %s; most memory %.1f GB\n"), k, fit$backend, fit$method, out$pca,

@@ -26,7 +26,7 @@ began <- proc.time()
 seconds <- t(mapply(function(n, d, h, rel_error, kernel) {
   x <- clustered(n, d)
   run <- function(method) function() kernel_sum(x, kernel = kernel, bandwidth = h, rel_error = rel_error,
-                                                method = method, backend = "cpu", threads = 1)
+                                                method = method, run = weft_run("cpu", threads = 1))
   methods <- c(direct = "direct", tree = "tree", auto = "auto")
   t <- vapply(methods, function(m) busy(run(m), 1), 0)
   again <- methods[t < 10 * t[["direct"]]]

@@ -63,7 +63,7 @@ packed <- function(what, x, class, p, n, goal = NA, ..., times = 3, by = c("mi",
   pack <- mi_pack(x, class, ...)
   on.exit(weft_free(pack))
   for (b in by) {
-    call <- function() mi_pairs(pack, top = 1000, by = b, backend = "cuda")
+    call <- function() mi_pairs(pack, top = 1000, by = b, run = "cuda")
     call()
     line(sprintf("%s, %d x %d, %s", what, n, p, b), least(times, call), n * pairs_of(as.double(p)), goal)
   }
@@ -87,14 +87,14 @@ within_strata <- function() {
   x <- levels_of(3, 10000, 10000)
   class <- sample(2, 10000, TRUE)
   strata <- sample(3, 10000, TRUE)
-  call <- function() mi_pairs(x, class, strata = strata, top = 1000, backend = "cuda")
+  call <- function() mi_pairs(x, class, strata = strata, top = 1000, run = "cuda")
   line("three levels, 2 classes, 3 strata, 10000 x 10000, with packing", least(2, call), 1e4 * pairs_of(1e4))
 }
 
 permuted <- function(n, p) {
   pack <- mi_pack(levels_of(3, n, p), sample(2, n, TRUE))
   on.exit(weft_free(pack))
-  search <- function(...) mi_pairs(pack, top = 100, backend = "cuda", ...)
+  search <- function(...) mi_pairs(pack, top = 100, run = "cuda", ...)
   search()
   once <- least(5, search)
   tested <- elapsed(function() search(permutations = 99, seed = 1))
@@ -132,7 +132,7 @@ triples <- function(until) {
     }
     pack <- mi_pack(levels_of(g$levels, g$n, g$p), sample(2, g$n, TRUE))
     for (by in c("mi", if (k == 1) "interaction")) {
-      call <- function() mi_triples(pack, top = 1000, by = by, backend = "cuda")
+      call <- function() mi_triples(pack, top = 1000, by = by, run = "cuda")
       if (k < 3 || g$p == 150) call()
       took <- elapsed(call)
       if (took < 0.2) took <- min(took, elapsed(call))
@@ -171,7 +171,7 @@ scan <- function(stem, class, n, p, ..., by = "interaction", goal = NA) {
     at <- c(0, 0, 0)
     at[1] <- elapsed(function() x <<- plink_file(stem, variants = seq_len(p)))
     at[2] <- elapsed(function() pack <<- mi_pack(x, class, na = "drop"))
-    at[3] <- elapsed(function() table <<- mi_pairs(pack, top = 1000, by = by, backend = "cuda", ...))
+    at[3] <- elapsed(function() table <<- mi_pairs(pack, top = 1000, by = by, run = "cuda", ...))
     say <<- at
   })
   line(sprintf("from .bed to table, %d x %d: file %.2f, planes %.2f (%.1f G genotypes/s, goal 10), search %.2f s", n, p,
@@ -180,13 +180,13 @@ scan <- function(stem, class, n, p, ..., by = "interaction", goal = NA) {
               found_planted(table, by)))
   more <- list(...)
   if (!length(more)) {
-    again <- elapsed(function() mi_pairs(pack, top = 1000, by = by, backend = "cuda"))
+    again <- elapsed(function() mi_pairs(pack, top = 1000, by = by, run = "cuda"))
     cat(sprintf("   again, planes on the device: %.3f s, %.3g T\n", again, n * pairs_of(p) / again / 1e12))
   }
   weft_free(pack)
   whole_call <- elapsed(function() {
-    table <<- mi_pairs(plink_file(stem, variants = seq_len(p)), class, na = "drop", top = 1000, by = by,
-                       backend = "cuda", ...)
+    table <<- mi_pairs(plink_file(stem, variants = seq_len(p)), class, na = "drop", top = 1000, by = by, run = "cuda",
+                       ...)
   })
   cat(sprintf("   mi_pairs() of the file, which makes planes on one device: %.3f s, %.3g T; %s\n", whole_call,
               n * pairs_of(p) / whole_call / 1e12, found_planted(table, by)))
@@ -225,7 +225,7 @@ from_files <- function(until) {
     make(n, 100000L)
   }
   class <- penetrance(stem, 0.25)
-  mi_pairs(levels_of(3, 100, 200), sample(2, 100, TRUE), backend = "cuda") # the device's own start is not a search's
+  mi_pairs(levels_of(3, 100, 200), sample(2, 100, TRUE), run = "cuda") # the device's own start is not a search's
   seen <- NULL
   for (p in sizes) seen <- rbind(seen, scan(stem, class, n, p))
   growth(seen, n)
@@ -282,10 +282,10 @@ from_codes <- function(n, p) {
   planes_line(sprintf("planes of %d x %d on the host, %d threads", n, p, threads), genotypes, making, floor, of_copies,
               10)
   if (!nrow(weft_devices())) return(cat("There is no device.\n"))
-  mi_pairs(levels_of(3, 100, 200), sample(2, 100, TRUE), backend = "cuda") # the device's own start is not sending
+  mi_pairs(levels_of(3, 100, 200), sample(2, 100, TRUE), run = "cuda") # the device's own start is not sending
   pack <- mi_pack(x, class, na = "drop")
   on.exit(weft_free(pack), add = TRUE)
-  search <- function(x, ...) mi_pairs(x, ..., top = 1, backend = "cuda")
+  search <- function(x, ...) mi_pairs(x, ..., top = 1, run = "cuda")
   first <- elapsed(function() search(pack))
   there <- least(3, function() search(pack))
   planes_line("   planes to the device alone", genotypes, first - there, genotypes / 4 / link_speed(),
@@ -320,9 +320,9 @@ on_cpu <- function() {
       f()
     }
   }
-  by_mi <- function() mi_pairs(pack, top = 1000, by = "mi", backend = "cpu", threads = 1)
-  by_interaction <- function() mi_pairs(pack, top = 1000, by = "interaction", backend = "cpu", threads = 1)
-  planes <- function() weft_free(mi_pack(file, class, threads = 1))
+  by_mi <- function() mi_pairs(pack, top = 1000, by = "mi", run = weft_run("cpu", threads = 1))
+  by_interaction <- function() mi_pairs(pack, top = 1000, by = "interaction", run = weft_run("cpu", threads = 1))
+  planes <- function() weft_free(mi_pack(file, class, run = weft_run(threads = 1)))
   calls <- list()
   for (kind in kinds[has]) {
     calls[[paste0(kind, ", planes")]] <- with_kind(kind, planes)
@@ -361,7 +361,7 @@ if (rows == "cpu") {
   size <- if (length(arguments) > 2) as.integer(arguments[2:3]) else c(500000L, 20000L)
   from_codes(size[1L], size[2L])
 } else {
-  if (rows != "file") invisible(mi_pairs(levels_of(2, 100, 200), sample(2, 100, TRUE), backend = "cuda"))
+  if (rows != "file") invisible(mi_pairs(levels_of(2, 100, 200), sample(2, 100, TRUE), run = "cuda"))
   switch(rows, rates = rates(), triples = triples(if (is.null(seconds)) 40 else seconds),
          file = from_files(if (is.null(seconds)) 60 else seconds), stop("rates, triples, file, planes or cpu"))
 }

@@ -27,37 +27,37 @@ genes <- function(p, n) {
 if (cuda) {
   x <- genes(2000, 500)
   for (estimator in c("pearson", "copula", "kendall", "ksg")) {
-    invisible(mi_matrix(x[, 1:50], estimator = estimator, backend = "cuda"))
-    device <- seconds(mi_matrix(x, estimator = estimator, backend = "cuda"))
-    host <- if (estimator == "ksg") seconds(mi_matrix(x[, 1:500], estimator = "ksg", backend = "cpu"), 1L) * 16
-            else seconds(mi_matrix(x, estimator = estimator, backend = "cpu"), 1L)
+    invisible(mi_matrix(x[, 1:50], estimator = estimator, run = "cuda"))
+    device <- seconds(mi_matrix(x, estimator = estimator, run = "cuda"))
+    host <- if (estimator == "ksg") seconds(mi_matrix(x[, 1:500], estimator = "ksg", run = "cpu"), 1L) * 16
+            else seconds(mi_matrix(x, estimator = estimator, run = "cpu"), 1L)
     note(paste(estimator, "2,000 x 500"), device, host,
          sprintf("weft, %d threads%s", threads, if (estimator == "ksg") " (from 500 genes)" else ""))
   }
   for (p in c(2000, 10000, 20000)) {
-    m <- mi_matrix(genes(p, 200), estimator = "spearman", backend = "cuda")
-    device <- seconds(mi_network(m, "aracne", backend = "cuda"), 1L)
+    m <- mi_matrix(genes(p, 200), estimator = "spearman", run = "cuda")
+    device <- seconds(mi_network(m, "aracne", run = "cuda"), 1L)
     note(sprintf("aracne, %d genes", p), device,
-         if (p <= 10000) seconds(mi_network(m, "aracne", backend = "cpu"), 1L) else NA,
+         if (p <= 10000) seconds(mi_network(m, "aracne", run = "cpu"), 1L) else NA,
          sprintf("weft, %d threads", threads))
   }
 } else {
   x <- genes(2000, 500)
-  note("pearson 2,000 x 500", seconds(mi_matrix(x, estimator = "pearson", backend = "cpu")), seconds(cor(x)),
+  note("pearson 2,000 x 500", seconds(mi_matrix(x, estimator = "pearson", run = "cpu")), seconds(cor(x)),
        "stats::cor")
-  note("spearman 2,000 x 500", seconds(mi_matrix(x, estimator = "spearman", backend = "cpu")),
+  note("spearman 2,000 x 500", seconds(mi_matrix(x, estimator = "spearman", run = "cpu")),
        seconds(cor(x, method = "spearman")), "stats::cor")
-  note("kendall 200 x 500", seconds(mi_matrix(x[, 1:200], estimator = "kendall", backend = "cpu")),
+  note("kendall 200 x 500", seconds(mi_matrix(x[, 1:200], estimator = "kendall", run = "cpu")),
        seconds(cor(x[, 1:200], method = "kendall"), 1L), "stats::cor")
-  note("kendall 2,000 x 500", seconds(mi_matrix(x, estimator = "kendall", backend = "cpu")))
-  ksg <- seconds(mi_matrix(x[, 1:300], estimator = "ksg", backend = "cpu"))
+  note("kendall 2,000 x 500", seconds(mi_matrix(x, estimator = "kendall", run = "cpu")))
+  ksg <- seconds(mi_matrix(x[, 1:300], estimator = "ksg", run = "cpu"))
   note("ksg 300 x 500", ksg, if (has("parmigene")) seconds(parmigene::knnmi.all(t(x[, 1:300]))) else NA, "parmigene")
-  note("5 bins, 2,000 x 500", seconds(mi_matrix(x, bins = 5, backend = "cpu")), if (has("praznik"))
+  note("5 bins, 2,000 x 500", seconds(mi_matrix(x, bins = 5, run = "cpu")), if (has("praznik"))
     seconds(praznik::miMatrix(as.data.frame(lapply(discretize(x, bins = 5), factor)), threads = threads), 1L) else NA,
     "praznik")
-  m <- mi_matrix(x, estimator = "spearman", backend = "cpu")
+  m <- mi_matrix(x, estimator = "spearman", run = "cpu")
   plain <- as.matrix(m)
-  note("aracne, 2,000 genes", seconds(mi_network(m, "aracne", backend = "cpu")),
+  note("aracne, 2,000 genes", seconds(mi_network(m, "aracne", run = "cpu")),
        if (has("parmigene")) seconds(parmigene::aracne.a(plain, 1e-9), 1L) else NA, "parmigene")
   note("mrnet, 2,000 genes", seconds(mi_network(m, "mrnet")),
        if (has("parmigene")) seconds(parmigene::mrnet(plain), 1L) else NA,

@@ -13,9 +13,9 @@ snp <- matrix(sample(0:2, n * p, TRUE), n)
 seconds <- time_in_turn(
   `naive C loop (counts only)` = function() .Call("naive_counts", x, class),
   `reading the matrix (sum)` = function() sum(x),
-  `mi_rank, 1 thread` = function() mi_rank(x, class, threads = 1, backend = "cpu"),
-  `mi_rank, 2 threads` = function() mi_rank(x, class, threads = 2, backend = "cpu"),
-  `mi_rank of 0/1/2, 1 thread` = function() mi_rank(snp, class, threads = 1, backend = "cpu"),
+  `mi_rank, 1 thread` = function() mi_rank(x, class, run = weft_run("cpu", threads = 1)),
+  `mi_rank, 2 threads` = function() mi_rank(x, class, run = weft_run("cpu", threads = 2)),
+  `mi_rank of 0/1/2, 1 thread` = function() mi_rank(snp, class, run = weft_run("cpu", threads = 1)),
   times = 15
 )
 print(data.frame(ms = round(1000 * seconds, 1), ratio_to_naive = round(seconds / seconds[[1]], 2)))

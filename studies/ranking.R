@@ -77,7 +77,7 @@ limma_p <- function(q, class = q$class, batch = NULL, ...) {
 }
 
 weft_p <- function(q, ...) {
-  r <- gene_ranking(q, control = list(shape = FALSE, ...), threads = 1)
+  r <- gene_ranking(q, control = list(shape = FALSE, ...), run = weft_run(threads = 1))
   list(p = r$p_value, q = r$q_value, gene = r$gene, model = attr(r, "model"))
 }
 

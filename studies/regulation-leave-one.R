@@ -29,8 +29,9 @@ simulated <- function(n, p, regulators) {
 }
 
 heaviest <- function(x) {
-  edges <- as.data.frame(regulation(x, regulators = seq_len(regulators), transform = "counts", copies = 0, seed = 1))
-  utils::head(paste(edges$regulator, edges$target), 1000)
+  edges <- as.data.frame(regulation(x, regulators = seq_len(regulators), transform = "counts", seed = 1,
+                                    control = list(null_copies = 0)))
+  utils::head(paste(edges$from, edges$to), 1000)
 }
 
 cat(sprintf("%s, %s\n", format(Sys.Date()), R.version.string))

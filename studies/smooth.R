@@ -61,12 +61,12 @@ sweeps <- list(
   "bn_scores, rows" = sweep(steps(500, 60000), function(n) {
     x <- as.data.frame(levels_of(n, 10, 2))
     x[] <- lapply(x, factor, levels = 0:1)
-    function() bn_scores(x, max_parents = 2, progress = FALSE)
+    function() bn_scores(x, max_parents = 2, run = weft_run(progress = FALSE))
   }),
   "bn_scores, nodes" = sweep(6:24, function(p) {
     x <- as.data.frame(levels_of(1000, p, 2))
     x[] <- lapply(x, factor, levels = 0:1)
-    function() bn_scores(x, max_parents = 3, progress = FALSE)
+    function() bn_scores(x, max_parents = 3, run = weft_run(progress = FALSE))
   }, "sets of three parents grow with the cube of the nodes, which at 6 to 10 nodes is more than half a step"),
   "kernel_sum, points, 1-D" = sweep(steps(100, 30000), function(n) {
     x <- stats::rnorm(n)

@@ -23,7 +23,7 @@ install_into() { # install_into LIBRARY [R CMD INSTALL options]: its log beside 
 cat > small.R <<'END'
 library(weft)
 x <- data.frame(a = rep(1:3, 100), wide = seq_len(300) * 1000000, c = factor(rep(c("u", NA, "v"), 100)))
-for (na in c("drop", "level")) print(mi_rank(x, rep(1:4, 75), na = na, backend = "cpu")$mi)
+for (na in c("drop", "level")) print(mi_rank(x, rep(1:4, 75), na = na, run = "cpu")$mi)
 try(mi_rank(x, rep(1:4, 75)), silent = TRUE)
 .Call(weft:::C_weft_memory, -2)
 try(mi_rank(x, rep(1:4, 75), na = "drop"), silent = TRUE)

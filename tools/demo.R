@@ -9,7 +9,7 @@ if (part == "analyse") {
   print(weft_sitrep())
   example <- weft_example(if (real) "golub" else "expression")
   cat("\n", example$source, "\n\n", sep = "")
-  fit <- gene_network(example$x, example$class, batch = example$batch, seed = 1, progress = TRUE,
+  fit <- gene_network(example$x, example$class, batch = example$batch, seed = 1, run = weft_run(progress = TRUE),
                       symbols = example$symbols, steps = list(quality = list(descriptions = example$gene_names)))
   print(fit)
   dir.create("demo-output", showWarnings = FALSE)

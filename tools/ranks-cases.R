@@ -57,12 +57,13 @@ for (seed in seeds) {
   info <- function(what) sprintf("seed %d, %s: %s, %s, %s, rel_error %g, abs_error %g", seed, what, kernel, method,
                                  case$what, epsilon, tau)
   sum_of <- function(w, ...) {
-    together(kernel_sum(q, x, w[own, , drop = FALSE], kernel, case$h, method = method, distributed = TRUE, ...),
+    together(kernel_sum(q, x, w[own, , drop = FALSE], kernel, case$h, method = method, run = weft_run(ranks = TRUE),
+                        ...),
              which(asks), nq)
   }
   self <- function(...) {
     together(kernel_sum(x, weights = case$w[own, , drop = FALSE], kernel = kernel, bandwidth = case$h, method = method,
-                        leave_one_out = TRUE, distributed = TRUE, ...), which(own), n)
+                        leave_one_out = TRUE, run = weft_run(ranks = TRUE), ...), which(own), n)
   }
   compare(sum_of(case$w), known$plain$sum, 1e-12 * known$plain$absolute, info("exact"))
   compare(sum_of(case$signed), known$signed$sum, 1e-12 * known$signed$absolute, info("signed"))

@@ -21,35 +21,35 @@ rows <- function(x) x[mine(nrow(x)), , drop = FALSE]
 x <- matrix(stats::rnorm(6000 * 3), ncol = 3)
 w <- stats::runif(6000)
 for (kernel in c("gaussian", "epanechnikov", "laplacian")) for (method in c("auto", "direct")) {
-  one <- kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.4, method = "direct", backend = "cpu")
+  one <- kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.4, method = "direct", run = "cpu")
   here <- kernel_sum(rows(x), weights = w[mine(6000)], kernel = kernel, bandwidth = 0.4, method = method,
-                     backend = backend, distributed = TRUE)
+                     run = weft_run(backend, ranks = TRUE))
   check(sprintf("kernel sums, %s, %s, on devices", kernel, method),
         all.equal(c(here), one[mine(6000)], tolerance = 1e-11))
 }
-one <- kernel_sum(x, bandwidth = 0.4, method = "direct", backend = "cpu")
-here <- kernel_sum(rows(x), bandwidth = 0.4, rel_error = 0.1, method = "tree", distributed = TRUE)
+one <- kernel_sum(x, bandwidth = 0.4, method = "direct", run = "cpu")
+here <- kernel_sum(rows(x), bandwidth = 0.4, rel_error = 0.1, method = "tree", run = weft_run(ranks = TRUE))
 check("kernel sums by trees (on the CPU) within rel_error", max(abs(here / one[mine(6000)] - 1)) <= 0.1)
 
 bits <- matrix(sample(0:1, 500 * 400, TRUE), 500)
 class <- xor(bits[, 3], bits[, 300])
 plain <- function(x) as.data.frame(x)
-check("mi_pairs()", identical(plain(mi_pairs(bits, class, top = 50, backend = backend, distributed = TRUE)),
-                              plain(mi_pairs(bits, class, top = 50, backend = "cpu"))))
+check("mi_pairs()", identical(plain(mi_pairs(bits, class, top = 50, run = weft_run(backend, ranks = TRUE))),
+                              plain(mi_pairs(bits, class, top = 50, run = "cpu"))))
 d <- as.data.frame(matrix(sample(0:2, 300 * 12, TRUE), 300))
 table <- bn_scores(d, 3)
-learn <- function(...) unclass(bn_learn(table, iterations = 200, chains = 5, seed = 2,
-                                        ...))[c("score", "dags", "trace")]
-check("bn_learn()", identical(learn(backend = backend, distributed = TRUE), learn(backend = "cpu")))
+learn <- function(...) unclass(bn_learn(table, iterations = 200, chains = 5, seed = 2, ...))[c("score", "dags",
+                                                                                               "trace")]
+check("bn_learn()", identical(learn(run = weft_run(backend, ranks = TRUE)), learn(run = "cpu")))
 planted <- irm_sample(120, 90, k = 3, density = 0.2, seed = 1)$A
-fit <- function(...) irm(planted, chains = 4, sweeps = 10, seed = 3,
-                         ...)[c("log_posterior", "row_cluster", "col_cluster")]
-check("irm()", identical(fit(backend = backend, distributed = TRUE), fit(backend = "cpu")))
+fit <- function(...) irm(planted, chains = 4, sweeps = 10, seed = 3, ...)[c("log_posterior", "row_cluster",
+                                                                            "col_cluster")]
+check("irm()", identical(fit(run = weft_run(backend, ranks = TRUE)), fit(run = "cpu")))
 for (shape in list(c(900, 60), c(50, 200))) {
   m <- matrix(stats::rnorm(prod(shape)), shape[1])
   own <- sort(weft:::dealt_to(shape[1], list(rank = me, size = size)))
-  one <- pca(m, 4, seed = 1, backend = "cpu")
-  all <- pca(m[own, , drop = FALSE], 4, seed = 1, backend = backend, distributed = TRUE)
+  one <- pca(m, 4, seed = 1, run = "cpu")
+  all <- pca(m[own, , drop = FALSE], 4, seed = 1, run = weft_run(backend, ranks = TRUE))
   values <- function(fit) unname(c(fit$sdev, fit$rotation))
   check(sprintf("pca(), %d x %d", shape[1], shape[2]), all.equal(values(all), values(one), tolerance = 1e-9))
 }

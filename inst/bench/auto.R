@@ -107,7 +107,7 @@ all_cells <- function() {
                                     c(100000, 500, 0.02), c(50000, 5000, 0.01), c(1000, 1000, 0.3)), sparse,
                function(x, ...) pca(x, 10, seed = 1, ...)),
     cells_over("pca, engines", rbind(utils::head(decompositions, 7), more_decompositions), make_dense,
-               function(x, ...) pca(x$x, x$k, seed = 1, backend = "cpu", ...), choices = c("krylov", "gram"),
+               function(x, ...) pca(x$x, x$k, seed = 1, run = "cpu", ...), choices = c("krylov", "gram"),
                  by = "method"),
     cells_over("bn_scores", sizes(c("n", "p", "parents"), c(100, 8, 2), c(500, 20, 3), c(1000, 40, 3), c(5000, 20, 3),
                                   c(500, 60, 3), c(2000, 25, 4)),
@@ -139,20 +139,20 @@ all_cells <- function() {
     cells_over("kernel_sum, epanechnikov", points, make_points, sums("epanechnikov", 0.1)),
     cells_over("kernel_sum, all pairs", points[c(1:3, 5), ], make_points, sums("gaussian", 0)),
     cells_over("kernel_sum, trees", points[1:6, ], make_points,
-               function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 0.01, backend = "cpu", ...),
+               function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 0.01, run = "cpu", ...),
                  choices = c("direct", "tree"),
                by = "method"),
     cells_over("kernel_sum, trees, epanechnikov", points[1:5, ], make_points,
-               function(x, ...) kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0.1,
-                                           backend = "cpu", ...), choices = c("direct", "tree"), by = "method"),
+               function(x, ...) kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0.1, run = "cpu",
+                                           ...), choices = c("direct", "tree"), by = "method"),
     cells_over("kernel_sum, trees, exact", sizes(c("n", "d", "h"), c(5000, 2, 0.02), c(20000, 3, 0.05),
                                                  c(20000, 8, 0.5), c(3000, 20, 1)), make_points,
-               function(x, ...) kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0,
-                                           backend = "cpu", ...), choices = c("direct", "tree"), by = "method"),
+               function(x, ...) kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0, run = "cpu",
+                                           ...), choices = c("direct", "tree"), by = "method"),
     cells_over("kernel_sum, one dimension", sizes(c("n", "h"), c(2000, 0.05), c(20000, 0.02), c(50000, 0.005),
                                                   c(200000, 0.01)),
                function(n, h) list(x = spread(n, 1), h = h),
-               function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 0.01, backend = "cpu", ...),
+               function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 0.01, run = "cpu", ...),
                choices = c("tree", "line"), by = "method")
   )
 }
@@ -174,7 +174,8 @@ cells_of_devices <- function(all) {
   lapply(c(Filter(function(group) group[[1L]]$name %in% takes, all), more), lapply, function(x) {
     run <- x$run
     x$run <- function(data, devices, ...) {
-      run(data, backend = "cuda", ..., devices = switch(devices, auto = "all", one = 0, every = seq_len(there) - 1))
+      on <- switch(devices, auto = "all", one = 0, every = seq_len(there) - 1)
+      run(data, ..., run = weft_run("cuda", devices = on, progress = FALSE))
     }
     x$choices <- c("one", "every")
     x$by <- "devices"
@@ -221,8 +222,11 @@ run_cell <- function(x, limit, rounds) {
   set.seed(1)
   data <- x$make()
   gc(FALSE)
-  call <- function(choice) suppressWarnings(do.call(x$run, c(list(data), stats::setNames(list(choice), x$by),
-                                                             list(progress = FALSE))))
+  call <- function(choice) {
+    how <- switch(x$by, backend = list(run = weft_run(choice, progress = FALSE)), devices = list(devices = choice),
+                  method = list(method = choice))
+    suppressWarnings(do.call(x$run, c(list(data), how)))
+  }
   asked$seconds <- c(0, 0)
   auto <- call("auto")
   predicted <- asked$seconds
@@ -265,7 +269,7 @@ if ("--summary" %in% given) {
   machine_line()
   began <- proc.time()[[3L]]
   device <- !"cpu" %in% given && nrow(weft_devices()) > 0
-  if (device) kernel_sum(normal(100, 2), bandwidth = 1, backend = "cuda") # opens it
+  if (device) kernel_sum(normal(100, 2), bandwidth = 1, run = "cuda") # opens it
   print(weft_calibrate(save = FALSE))
   listen()
   groups <- if ("devices" %in% given) cells_of_devices(all_cells())

@@ -47,7 +47,7 @@ gaussian <- function(set, n, p, kept) {
 expression <- function(set, n, p) {
   e <- weft_example("expression", n = n, p = p, seed = set, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)
   q <- gene_quality(e$x, e$class)
-  genes <- rownames(gene_bayes(q, iterations = 1, seed = 1, progress = FALSE)$dag)
+  genes <- rownames(gene_bayes(q, seed = 1, run = weft_run(progress = FALSE), iterations = 1)$dag)
   list(data = as.data.frame(q$x[, genes]), truth = seen_truth(e$truth, genes))
 }
 
@@ -96,7 +96,7 @@ in_bins <- function(data) {
 normal_scores <- function(data) as.data.frame(lapply(data, function(v) stats::qnorm(rank(v) / (length(v) + 1))))
 learned <- function(data, score, target, seed, ...) {
   bn_learn(data, 3, score, target = target, iterations = 4000, seed = seed, candidates = min(8, ncol(data) - 1), ...,
-           progress = FALSE)$edges
+           run = weft_run(progress = FALSE))$edges
 }
 of_bins <- function(score, target, ...) function(d, seed) learned(in_bins(d$data), score, target, seed, ...)
 ways <- list(

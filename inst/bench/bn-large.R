@@ -45,7 +45,8 @@ for (set in seq_len(setting[["sets"]])) {
               as.integer(setting[["rows"]]), set))
   kicks <- if (length(given) > 4L) given[5L]
   starts <- if (length(given) > 5L) given[6L]
-  report("bn_search", function(data) bn_search(data, kicks = kicks, starts = starts, seed = set)$dag, drawn)
+  report("bn_search", function(data) bn_search(data, seed = set,
+                                               control = list(kicks = kicks, starts = starts))$dag, drawn)
   if (setting[["nodes"]] <= 200 && requireNamespace("bnlearn", quietly = TRUE)) {
     report("bnlearn hc", function(data) bnlearn::amat(bnlearn::hc(data))[names(data), names(data)], drawn)
   }

@@ -37,14 +37,14 @@ f1_scores <- function(dag, truth) {
 # Chains over all sets of up to four of a node's neighbours in the search's network and of the six nodes that tell most
 # of it. A node that has more parents there may lose some, so that the better of both networks counts.
 search_and_chains <- function(data) {
-  found <- bn_search(data, "bic", gamma = 1, seed = 1, threads = 1)$dag
+  found <- bn_search(data, "bic", gamma = 1, seed = 1, run = weft_run(threads = 1))$dag
   near <- (found | t(found)) + 0
-  information <- mi_matrix(data, estimator = "empirical", threads = 1)
+  information <- mi_matrix(data, estimator = "empirical", run = weft_run(threads = 1))
   diag(information) <- -Inf
   for (v in colnames(near)) near[names(utils::head(sort(information[, v], decreasing = TRUE), 6L)), v] <- 1
   diag(near) <- 0
-  table <- bn_scores(data, 4, "bic", candidates = pmax(near, t(near)), threads = 1)
-  fit <- bn_learn(table, iterations = 2e5, chains = 4, start = found, seed = 1, threads = 1, backend = "cpu")
+  table <- bn_scores(data, 4, "bic", candidates = pmax(near, t(near)), run = weft_run(threads = 1))
+  fit <- bn_learn(table, iterations = 2e5, chains = 4, start = found, seed = 1, run = weft_run("cpu", threads = 1))
   if (fit$score > bn_score(data, found, "bic")) fit$dag else found
 }
 
@@ -53,15 +53,15 @@ kind_of <- function(learner) if (endsWith(learner, bdeu_name(""))) "bdeu" else "
 
 # A row for each learner.
 learn_all <- function(name, data, truth) {
-  learn <- function(score) function() bn_learn(data, score = score, seed = 1, threads = 1, backend = "cpu")$dag
+  learn <- function(score) function() bn_learn(data, score = score, seed = 1, run = weft_run("cpu", threads = 1))$dag
   learners <- list(
     learn = learn("bic"),
-    search = function() bn_search(data, "bic", gamma = 1, seed = 1, threads = 1)$dag,
-    sparse = function() bn_search(data, "bic", seed = 1, threads = 1)$dag,
+    search = function() bn_search(data, "bic", gamma = 1, seed = 1, run = weft_run(threads = 1))$dag,
+    sparse = function() bn_search(data, "bic", seed = 1, run = weft_run(threads = 1))$dag,
     both = function() search_and_chains(data)
   )
   learners[[bdeu_name("learn")]] <- learn("bdeu")
-  learners[[bdeu_name("sparse")]] <- function() bn_search(data, seed = 1, threads = 1)$dag
+  learners[[bdeu_name("sparse")]] <- function() bn_search(data, seed = 1, run = weft_run(threads = 1))$dag
   if (requireNamespace("bnlearn", quietly = TRUE)) {
     peer <- function(method, ...) function() {
       bnlearn::amat(getExportedValue("bnlearn", method)(data, ...))[names(data), names(data)]
@@ -127,7 +127,8 @@ sample_all <- function(data, chains = 8) {
   table <- bn_scores(data, most, candidates = allowed, keep = "sum")
   ours <- timed(function() {
     vapply(seq_len(chains), function(seed) {
-      as.vector(bn_learn(table, target = "uniform", iterations = 20000, chains = 1, seed = seed, threads = 1)$edges)
+      as.vector(bn_learn(table, target = "uniform", iterations = 20000, chains = 1, seed = seed,
+                         run = weft_run(threads = 1))$edges)
     }, double(p * p))
   })
   report_sampler("weft, uniform", ours$value, ours$seconds)

@@ -42,13 +42,13 @@ alarm <- read_case("WEFT_BN_ALARM")
 sachs <- read_case("WEFT_BN_SACHS")
 if (!is.null(alarm)) {
   whole <- function(...) bn_learn(alarm, 4, iterations = 10000, ...)
-  single <- function() whole(chains = 1, temperatures = 1)
+  single <- function() whole(chains = 1, control = list(temperatures = 1))
   row("ALARM, s = 4, 10,000 steps, whole call", sprintf("%.3f s", seconds(whole)), "paper: 795 s (GPU), 2,248 s (CPU)")
   row("  the same, one ladder without heated copies", sprintf("%.3f s", seconds(single)))
   row("  of it the score table", sprintf("%.3f s", seconds(function() bn_scores(alarm, 4))), "paper: 634 s")
   row("  processor time on one thread: whole call, table",
-      sprintf("%.3f, %.3f s", cpu_seconds(function() whole(threads = 1)),
-              cpu_seconds(function() bn_scores(alarm, 4, threads = 1))))
+      sprintf("%.3f, %.3f s", cpu_seconds(function() whole(run = weft_run(threads = 1))),
+              cpu_seconds(function() bn_scores(alarm, 4, run = weft_run(threads = 1)))))
   for (its in c(1e4, 5e4)) {
     took <- processor <- numeric()
     found <- vapply(1:20, function(seed) {
@@ -62,13 +62,14 @@ if (!is.null(alarm)) {
         sprintf("median %.2f s, longest %.2f s; processor time, all threads, median %.2f s; worst %.2f",
                 stats::median(took), max(took), stats::median(processor), min(found)))
   }
-  table <- bn_scores(alarm, 4, keep = "sum", slack = 20)
-  t <- system.time(bn_learn(table, iterations = 20000, target = "sum", chains = 2, temperatures = 1,
-                            thin = 20000, burn_in = 0))[["elapsed"]]
+  table <- bn_scores(alarm, 4, keep = "sum", control = list(slack = 20))
+  t <- system.time(bn_learn(table, iterations = 20000, target = "sum", chains = 2,
+                            control = list(temperatures = 1, thin = 20000, burn_in = 0)))[["elapsed"]]
   row(sprintf("sum target, ALARM, %s sets: steps per second", format(length(table$score), big.mark = ",")),
       sprintf("%.0f", 40000 / t))
   one <- cpu_seconds(function() bn_learn(table, iterations = 2e4, target = "sum", chains = 1,
-                                         temperatures = 1, thin = 2e4, burn_in = 0, threads = 1), 3)
+                                         run = weft_run(threads = 1),
+                                         control = list(temperatures = 1, thin = 2e4, burn_in = 0)), 3)
   row("  of processor time", sprintf("%.0f", 2e4 / one))
 }
 if (!is.null(sachs)) {
@@ -88,7 +89,8 @@ sizes <- do.call(rbind, lapply(nodes, function(p) {
   data <- random_categories(p)
   prepare <- system.time(table <- bn_scores(data, 4))[["elapsed"]]
   steps <- 5e5
-  one <- seconds(function() bn_learn(table, iterations = steps, chains = weft_threads(), temperatures = 1),
+  one <- seconds(function() bn_learn(table, iterations = steps, chains = weft_threads(),
+                                     control = list(temperatures = 1)),
                  3) / (steps * weft_threads())
   data.frame(nodes = p, table_seconds = prepare, kept = length(table$score), step_seconds = one)
 }))
@@ -96,10 +98,11 @@ sizes$paper_cpu <- paper
 sizes$paper_gpu <- paper_gpu
 print(format(sizes, digits = 3), row.names = FALSE)
 sixty <- random_categories(60)
-used <- cpu_seconds(function() bn_scores(sixty, 4, threads = 1), 3)
+used <- cpu_seconds(function() bn_scores(sixty, 4, run = weft_run(threads = 1)), 3)
 row("n = 60: processor time of the table on one thread", sprintf("%.2f s", used))
 table <- bn_scores(sixty, 4)
-used <- cpu_seconds(function() bn_learn(table, iterations = 2e6, chains = 1, temperatures = 1, threads = 1), 3)
+used <- cpu_seconds(function() bn_learn(table, iterations = 2e6, chains = 1, run = weft_run(threads = 1),
+                                        control = list(temperatures = 1)), 3)
 row("n = 60: steps per second of processor time", sprintf("%.1f M", 2 / used))
 row("n = 60: steps per second", format(round(1 / sizes$step_seconds[12]), big.mark = ","), "paper: 3 (GPU)")
 
@@ -122,7 +125,7 @@ limits <- do.call(rbind, lapply(c(11, 17, 20), function(p) {
   do.call(rbind, lapply(c(4, p - 1), function(s) {
     prepare <- seconds(function() bn_scores(data, s), 1)
     table <- bn_scores(data, s)
-    run <- seconds(function() bn_learn(table, iterations = 10000, chains = 1, temperatures = 1), 3)
+    run <- seconds(function() bn_learn(table, iterations = 10000, chains = 1, control = list(temperatures = 1)), 3)
     data.frame(nodes = p, parents = if (s == 4) "at most 4" else "all", table_seconds = prepare,
                steps_seconds = run, score = bn_learn(table, iterations = 5000, seed = 1)$score)
   }))
@@ -139,7 +142,7 @@ invisible(grDevices::dev.off())
 # ---- many nodes with candidates ----
 
 wide <- random_categories(1000, 500)
-used <- system.time(table <- bn_scores(wide, 4, candidates = 30, plus_one = FALSE))
+used <- system.time(table <- bn_scores(wide, 4, candidates = 30, control = list(plus_one = FALSE)))
 count <- function(x) format(x, big.mark = ",")
 row("n = 1,000, 30 candidates each, s = 4: table", sprintf("%.1f s", used[["elapsed"]]),
     sprintf("processor time %.1f s, %s sets scored, %s kept", sum(used[1:2]), count(table$predicted$sets),

@@ -45,7 +45,7 @@ part_of <- function(what, folder, file) {
   if (what != "make") loadNamespace("rhdf5")
   spent <- system.time(switch(what, make = make_cells(as.numeric(file), folder), rhdf5 = read_h5(file),
                               weft = weft::weft_import(file, file.path(folder, "cells.weft"), overwrite = TRUE,
-                                                       progress = FALSE)))
+                                                       run = weft_run(progress = FALSE))))
   cat(spent[["elapsed"]], sum(spent[c(1, 2, 4, 5)], na.rm = TRUE), memory(),
       if (what == "weft") file.size(file.path(folder, "cells.weft")) else 0, "\n")
 }

@@ -30,12 +30,14 @@ one_part <- function(name, folder, k) {
   }
   v <- group <- NULL
   if (name == "weft, in memory") {
-    v <- timed(weft::pca(scaled(), k, tol = 1e-8, backend = "cpu", seed = 1, progress = FALSE))$rotation
+    v <- timed(weft::pca(scaled(), k, run = weft_run("cpu", progress = FALSE), seed = 1,
+                         control = list(tolerance = 1e-8)))$rotation
   } else if (name == "weft, components") {
-    v <- timed(weft::pca(weft::store_normalise(weft::weft_store(file)), k, tol = 1e-8, block_size = 2^24, seed = 1,
-                         progress = FALSE))$rotation
+    v <- timed(weft::pca(weft::store_normalise(weft::weft_store(file)), k, seed = 1, run = weft_run(progress = FALSE),
+                         control = list(tolerance = 1e-8, block_size = 2^24)))$rotation
   } else if (name == "weft, groups") {
-    fit <- timed(weft::gene_cells(weft::weft_store(file), k = k, block_size = 2^24, seed = 1, progress = FALSE))
+    fit <- timed(weft::gene_cells(weft::weft_store(file), k = k, seed = 1, run = weft_run(progress = FALSE),
+                                  control = list(block_size = 2^24)))
     v <- fit$components$rotation
     group <- fit$group
   } else if (name == "irlba") {
@@ -76,8 +78,9 @@ made <- planted_cells(cells, genes, 20, density = density)
 x <- t(do.call(cbind, made$blocks))
 dimnames(x) <- list(NULL, sprintf("g%d", seq_len(ncol(x))))
 saveRDS(x, file.path(folder, "cells.rds"), compress = FALSE)
-invisible(weft_import(x, file.path(folder, "cells.weft"), progress = FALSE))
-right <- pca(store_normalise(weft_store(file.path(folder, "cells.weft"))), k, seed = 2, progress = FALSE)$rotation
+invisible(weft_import(x, file.path(folder, "cells.weft"), run = weft_run(progress = FALSE)))
+right <- pca(store_normalise(weft_store(file.path(folder, "cells.weft"))), k, seed = 2,
+             run = weft_run(progress = FALSE))$rotation
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 
 # The largest sine of angles from the first ones of v to the span of all of the right ones: single ones turn where

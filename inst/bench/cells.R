@@ -31,12 +31,13 @@ type <- made$type
 blocks <- made$blocks
 values <- sum(vapply(blocks, function(b) length(b@x), 0))
 file <- file.path(folder, "cells.weft")
-x <- part("imported", weft_import(blocks, file, samples = "columns", overwrite = TRUE, progress = FALSE))
+x <- part("imported", weft_import(blocks, file, samples = "columns", overwrite = TRUE,
+                                  run = weft_run(progress = FALSE)))
 rm(made, blocks)
 invisible(gc())
 cat(sprintf("%.0f cells x %d genes, %.4g values (%.1f %%), %.3f bytes per value in the store\n", cells, genes, values,
             100 * values / cells / genes, file.size(file) / values))
-found <- part("genes, components, groups", gene_cells(x, k = 50, backend = backend, seed = 1, progress = FALSE))
+found <- part("genes, components, groups", gene_cells(x, k = 50, run = weft_run(backend, progress = FALSE), seed = 1))
 fit <- found$components
 cat(sprintf("  50 components in %.2f s on %s by \"%s\", %.0f passes, largest residual %.1e, all converged: %s\n",
             fit$seconds, fit$backend, fit$method, fit$passes, max(fit$residual), all(fit$converged)))

@@ -69,31 +69,34 @@ if (wanted("asked")) {
   three <- mi_pack(matrix(sample(0:2, 2000 * 20000, TRUE), 2000), class[1:2000])
   d <- as.data.frame(matrix(sample(0:2, 1000 * 40, TRUE), 1000))
   for (j in 4:40) d[[j]] <- ifelse(stats::runif(1000) < 0.3, d[[j]], (d[[j - 1]] + d[[j - 3]]) %% 3L)
-  tables <- lapply(c(max = "max", sum = "sum"), function(keep) bn_scores(d, 3, keep = keep, backend = "cuda"))
+  tables <- lapply(c(max = "max", sum = "sum"), function(keep) bn_scores(d, 3, keep = keep, run = "cuda"))
   learn <- function(target, steps) function(devices) {
-    bn_learn(tables[[target]], iterations = steps, chains = 2048, temperatures = 1, target = target, seed = 1,
-             thin = steps / 2, burn_in = 0, backend = "cuda", devices = devices)
+    bn_learn(tables[[target]], iterations = steps, chains = 2048, target = target, seed = 1,
+             run = weft_run("cuda", devices = devices), control = list(temperatures = 1, thin = steps / 2, burn_in = 0))
   }
   points <- matrix(stats::runif(4e6), ncol = 4)
   planted <- irm_sample(5000, 4000, k = 30, density = 0.02, seed = 1)$A
   rows <- matrix(stats::rnorm(1e8), ncol = 1000)
   cluster <- function(chains, sweeps) function(devices) {
-    irm(planted, chains = chains, sweeps = sweeps, max_clusters = 64, seed = 1, backend = "cuda", devices = devices)
+    irm(planted, chains = chains, sweeps = sweeps, max_clusters = 64, seed = 1,
+        run = weft_run("cuda", devices = devices))
   }
   calls <- list(
-    "pairs of two levels, 4,000 x 10^5, packed" = function(devices) mi_pairs(two, backend = "cuda", devices = devices),
+    "pairs of two levels, 4,000 x 10^5, packed" = function(devices) mi_pairs(two,
+                                                                             run = weft_run("cuda", devices = devices)),
     "pairs of three levels, 2,000 x 20,000, packed" =
-      function(devices) mi_pairs(three, backend = "cuda", devices = devices),
+      function(devices) mi_pairs(three, run = weft_run("cuda", devices = devices)),
     "2,048 chains, target max, 40 nodes" = learn("max", 1e5),
     "2,048 chains, target sum, 40 nodes" = learn("sum", 1e4),
     "direct sums, 10^5 x 10^6, 4 dimensions" = function(devices)
-      kernel_sum(points[1:1e5, ], points, bandwidth = 0.5, method = "direct", backend = "cuda", devices = devices),
+      kernel_sum(points[1:1e5, ], points, bandwidth = 0.5, method = "direct",
+                 run = weft_run("cuda", devices = devices)),
     "sums over a grid, 10^6 points, 4 dimensions" = function(devices)
-      kernel_sum(points, kernel = "epanechnikov", bandwidth = 0.05, method = "tree", backend = "cuda",
-                 devices = devices),
+      kernel_sum(points, kernel = "epanechnikov", bandwidth = 0.05, method = "tree",
+                 run = weft_run("cuda", devices = devices)),
     "co-clustering, as many chains as devices, 5,000 x 4,000" = cluster(length(all), 100),
     "co-clustering, one chain, 5,000 x 4,000" = cluster(1, 100),
-    "components, 10^5 x 1,000" = function(devices) pca(rows, 10, backend = "cuda", devices = devices))
+    "components, 10^5 x 1,000" = function(devices) pca(rows, 10, run = weft_run("cuda", devices = devices)))
   cat(sprintf("[%.0f s] whole calls: seconds on one device, on all %d, and as \"all\" chooses\n",
               proc.time()[["elapsed"]] - began, length(all)))
   for (what in names(calls)) {
@@ -174,15 +177,16 @@ if (wanted("chains")) {
   d <- as.data.frame(matrix(sample(0:2, 1000 * 60, TRUE), 1000))
   for (j in 4:60) d[[j]] <- ifelse(stats::runif(1000) < 0.3, d[[j]], (d[[j - 1]] + d[[j - 3]]) %% 3L)
   for (target in c("max", "sum")) {
-    table <- bn_scores(d, 3, keep = target, backend = "cuda")
+    table <- bn_scores(d, 3, keep = target, run = "cuda")
     steps <- if (target == "max") 2e5 else 4e4
     chains_job <- function(devices, count) {
-      function() bn_learn(table, iterations = steps, chains = 4096 * count, temperatures = 1, target = target,
-                          thin = steps / 2, burn_in = 0, seed = 1, backend = "cuda", devices = devices)
+      function() bn_learn(table, iterations = steps, chains = 4096 * count, target = target, seed = 1,
+                          run = weft_run("cuda", devices = devices),
+                          control = list(temperatures = 1, thin = steps / 2, burn_in = 0))
     }
     few <- function(devices) {
-      fit <- bn_learn(table, iterations = 400, chains = 37, target = target, seed = 2, backend = "cuda",
-                      devices = devices)
+      fit <- bn_learn(table, iterations = 400, chains = 37, target = target, seed = 2,
+                      run = weft_run("cuda", devices = devices))
       unclass(fit)[c("dags", "edges", "trace", "order", "counts")]
     }
     table_of(sprintf("chains, target %s: 4,096 of %g steps per device, 60 nodes, %d parent sets", target, steps,
@@ -195,7 +199,8 @@ if (wanted("chains")) {
 
 if (wanted("irm")) {
   planted <- irm_sample(5000, 4000, k = 30, density = 0.02, seed = 1)
-  run <- irm(planted$A, chains = 1, sweeps = 1, max_clusters = 128, split_merge = FALSE, seed = 1, backend = "cuda")$run
+  run <- irm(planted$A, chains = 1, sweeps = 1, max_clusters = 128, seed = 1, run = "cuda",
+             control = list(split_merge = FALSE))$run
   run$done <- 0
   sweeps_of <- function(chains, sweeps, devices) {
     run$chains <- chains
@@ -215,7 +220,7 @@ if (wanted("kernel")) {
   x <- matrix(stats::runif(2e5 * max(counts) * 10), ncol = 10)
   reference <- matrix(stats::runif(1e7), ncol = 10)
   sums_of <- function(queries, devices) {
-    kernel_sum(queries, reference, bandwidth = 0.5, method = "direct", backend = "cuda", devices = devices)
+    kernel_sum(queries, reference, bandwidth = 0.5, method = "direct", run = weft_run("cuda", devices = devices))
   }
   table_of("direct Gaussian sums in double: 2e5 queries a device, 1e6 references, 10 dimensions",
            function(devices, count) {
@@ -232,8 +237,8 @@ if (wanted("trees")) {
   x <- clustered(4e6)
   q <- clustered(4e6 * max(counts))
   sums_of <- function(queries, devices) {
-    kernel_sum(queries, x, kernel = "epanechnikov", bandwidth = 0.02, method = "tree", backend = "cuda",
-               devices = devices)
+    kernel_sum(queries, x, kernel = "epanechnikov", bandwidth = 0.02, method = "tree",
+               run = weft_run("cuda", devices = devices))
   }
   what <- "Epanechnikov sums over a grid, h = 0.02: 4e6 queries a device, 4e6 references in clusters, 4 dimensions"
   table_of(what, function(devices, count) {
@@ -256,10 +261,10 @@ if (wanted("pairs")) {
   pairs_job <- function(devices, count) {
     if (!is.null(pack)) weft_free(pack)
     pack <<- mi_pack(if (count == max(counts)) large else large[, seq_len(features(count))], class)
-    function() mi_pairs(pack, top = 1000, backend = "cuda", devices = devices)
+    function() mi_pairs(pack, top = 1000, run = weft_run("cuda", devices = devices))
   }
   table_of(sprintf("pairs: %.3g a device, %d rows, packed", choose(features(1), 2), n), pairs_job, function(devices) {
-    found <- function(devices) plain(mi_pairs(small, class, backend = "cuda", devices = devices))
+    found <- function(devices) plain(mi_pairs(small, class, run = weft_run("cuda", devices = devices)))
     identical(found(devices), found(0))
   })
   weft_free(pack)
@@ -267,11 +272,11 @@ if (wanted("pairs")) {
 
   triples_job <- function(devices, count) {
     pack <<- mi_pack(small[, seq_len(floor(900 * count^(1 / 3)))], class)
-    function() mi_triples(pack, top = 1000, backend = "cuda", devices = devices)
+    function() mi_triples(pack, top = 1000, run = weft_run("cuda", devices = devices))
   }
   if (weft:::has_bit_wgmma()) {
     table_of(sprintf("triples: %.3g a device, %d rows, packed", choose(900, 3), n), triples_job, function(devices) {
-      found <- function(devices) plain(mi_triples(small[, 1:200], class, backend = "cuda", devices = devices))
+      found <- function(devices) plain(mi_triples(small[, 1:200], class, run = weft_run("cuda", devices = devices)))
       identical(found(devices), found(0))
     })
   }

@@ -51,10 +51,10 @@ judged <- function(kind, n, seen, set) {
   set.seed(1000 * n + set)
   truth <- random_network()
   x <- simulate(kind, truth, n)[, sort(sample(genes, seen * genes))]
-  edges <- as.data.frame(regulation(x, resamples = 100, copies = 10, seed = set,
-                                    threads = 1, backend = "cpu", progress = FALSE), fdr = 0.05)
-  from <- match(edges$regulator, paste0("g", seq_len(genes)))
-  to <- match(edges$target, paste0("g", seq_len(genes)))
+  edges <- as.data.frame(regulation(x, seed = set, run = weft_run("cpu", threads = 1, progress = FALSE),
+                                    control = list(resamples = 100, null_copies = 10)), fdr = 0.05)
+  from <- match(edges$from, paste0("g", seq_len(genes)))
+  to <- match(edges$to, paste0("g", seq_len(genes)))
   first <- !duplicated(paste(pmin(from, to), pmax(from, to)))
   joined <- truth[cbind(from, to)] != 0 | truth[cbind(to, from)] != 0
   clear <- edges$direction >= 0.9

@@ -19,7 +19,8 @@ sweeps <- function(graph, k, n, backend, start = NULL) {
     }))
   }
   control <- weft:::run_control(backend, NULL, FALSE)
-  seconds <- system.time(out <- run_sweeps(graph, model, state, n, control))[["elapsed"]]
+  seconds <- system.time(out <- run_sweeps(graph, weft_run(threads = model, progress = state, devices = n),
+                                           control))[["elapsed"]]
   list(seconds = seconds, stages = out$stages / n, trace = out$log_posterior, clusters = out$row_clusters,
        state = out[names(state)])
 }

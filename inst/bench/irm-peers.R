@@ -57,7 +57,7 @@ peer <- function(name, g) {
 }
 
 ours <- function(g, ...) {
-  seconds <- system.time(fit <- irm(g$A, g$type, seed = 1, threads = 2, ...))
+  seconds <- system.time(fit <- irm(g$A, g$type, seed = 1, run = weft_run(threads = 2), ...))
   list(seconds = seconds[[3]], processor = seconds[[1]] + seconds[[2]], row = fit$row_cluster,
        col = if (g$type == "bipartite") fit$col_cluster)
 }

@@ -5,8 +5,9 @@ library(weft)
 source("inst/bench/bench.R")
 machine_line()
 sweep_seconds <- function(graph, k, threads) {
-  run <- function(sweeps) system.time(irm(graph, chains = 1, sweeps = sweeps, max_clusters = k, split_merge = FALSE,
-                                          seed = 1, threads = threads))[["elapsed"]]
+  run <- function(sweeps) system.time(irm(graph, chains = 1, sweeps = sweeps, max_clusters = k, seed = 1,
+                                          run = weft_run(threads = threads),
+                                          control = list(split_merge = FALSE)))[["elapsed"]]
   (run(7) - run(2)) / 5
 }
 what <- setdiff(commandArgs(TRUE), "cuda")
@@ -28,8 +29,8 @@ planted <- function(n, k, density, seeds, chains, sweeps) {
   for (seed in seeds) {
     made <- irm_sample(n, n, k, density, seed = seed)
     target <- irm_log_posterior(made$A, made$row_cluster, made$col_cluster) - 10
-    time <- system.time(fit <- irm(made$A, chains = chains, sweeps = sweeps, seed = seed, threads = 2,
-                                   backend = backend))
+    time <- system.time(fit <- irm(made$A, chains = chains, sweeps = sweeps, seed = seed,
+                                   run = weft_run(backend, threads = 2)))
     first <- which(apply(fit$log_posterior, 1, max) >= target)[1]
     seconds <- c(seconds, time[[3]])
     hit <- c(hit, !is.na(first))
@@ -41,6 +42,6 @@ planted <- function(n, k, density, seeds, chains, sweeps) {
               stats::median(seconds)))
 }
 if (file.exists("/proc/loadavg")) cat("load", readLines("/proc/loadavg"), "\n")
-if (backend == "cuda") invisible(irm(diag(10), chains = 1, sweeps = 1, backend = "cuda"))
+if (backend == "cuda") invisible(irm(diag(10), chains = 1, sweeps = 1, run = "cuda"))
 planted(1000, 10, 0.1, 1:20, chains = 2, sweeps = 40)
 planted(10000, 50, 0.01, 1:5, chains = 1, sweeps = 50)

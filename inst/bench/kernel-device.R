@@ -78,7 +78,7 @@ if (given[1] == "meshes") {
     plan <- function(backend) weft:::mesh_plan(weft:::kernel_problem(x, NULL, NULL, "gaussian", h, rel_error = 1e-4),
                                                backend == "cuda")
     run <- function(method, backend) function() kernel_sum(x, bandwidth = h, rel_error = 1e-4, method = method,
-                                                           backend = backend)
+                                                           run = backend)
     there <- plan("cuda")
     here <- plan("cpu")
     problem <- weft:::kernel_problem(x, NULL, NULL, "gaussian", h, rel_error = 1e-4)
@@ -94,13 +94,13 @@ if (given[1] == "meshes") {
         sprintf("| %8.4f", if (d == 1 && n <= 1e7) least(run("line", "cpu"), n) else NA))
     said <- ""
     took <- if (n <= 1e7) seconds(function() withCallingHandlers(
-      kernel_sum(x, bandwidth = h, rel_error = 1e-4, verbose = TRUE),
+      kernel_sum(x, bandwidth = h, rel_error = 1e-4, run = weft_run(verbose = TRUE)),
       message = function(m) { said <<- conditionMessage(m); invokeRestart("muffleMessage") }))
     cat(if (n <= 1e7) sprintf(" | %.4f %s", took, sub("Method: (.*) \\(.*", "\\1", gsub("\n", "", said))), "\n",
         sep = "")
   }
   cat("d n h | nodes width | mesh on the device: call, native (predicted) | on the CPU | direct | line | auto\n")
-  invisible(kernel_sum(all[1:1e5, ], bandwidth = 0.1, rel_error = 1e-3, method = "mesh", backend = "cuda")) # opens it
+  invisible(kernel_sum(all[1:1e5, ], bandwidth = 0.1, rel_error = 1e-3, method = "mesh", run = "cuda")) # opens it
   for (n in c(1e6, 1e7, 1e5, 1e4, 1e8)) for (d in 1:3) {
     if (proc.time()[[3]] < until) row_of(d, n, 0.3) else cat("no time left for", d, n, "\n")
   }
@@ -110,7 +110,7 @@ if (given[1] == "call") {
   set.seed(1)
   # a call of native code alone: points to the device, the grid, the sums, and back
   native <- function(x, kernel, h) {
-    problem <- weft:::kernel_problem(x, NULL, NULL, kernel, h, rel_error = 0.1, backend = "cuda")
+    problem <- weft:::kernel_problem(x, NULL, NULL, kernel, h, rel_error = 0.1, run = weft:::as_run("cuda"))
     reach <- weft:::grid_reach(problem, nrow(x), 0)
     if (is.null(reach)) return(NA)
     task <- weft:::native_task(problem, NULL, NULL, list(weights = NULL, both = FALSE))
@@ -130,11 +130,11 @@ if (given[1] == "call") {
     for (kernel in c("epanechnikov", "gaussian")) {
       h <- cases[[kernel]][case]
       run <- function(method) kernel_sum(x, kernel = kernel, bandwidth = h, rel_error = 0.1, method = method,
-                                         backend = "cuda")
+                                         run = "cuda")
       took <- replicate(4, seconds(function() run("tree")))
       chosen <- replicate(3, seconds(function() run("auto")))
       some <- sample(n, 200)
-      there <- kernel_sum(x[some, ], x, kernel = kernel, bandwidth = h, method = "direct", backend = "cuda")
+      there <- kernel_sum(x[some, ], x, kernel = kernel, bandwidth = h, method = "direct", run = "cuda")
       cat(sprintf("%d-D, %g points, %s: %s s; chosen by \"auto\" %s s; native code %.3f s;", d, n, kernel,
                   paste(round(took, 3), collapse = " "), paste(round(chosen, 3), collapse = " "), native(x, kernel, h)),
           sprintf("200 sums off by at most %.2g of themselves\n", max(abs(run("tree")[some] / there - 1))))
@@ -142,7 +142,8 @@ if (given[1] == "call") {
   }
   x <- matrix(runif(166912 * 10), 166912)
   for (precision in c("double", "single", "tensor")) {
-    run <- function() kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.5, precision = precision, backend = "cuda")
+    run <- function() kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.5, run = "cuda",
+                                 control = list(precision = precision))
     cat(sprintf("10-D uniform, 166,912 points, epanechnikov, h = 0.5, %s: %s s\n", precision,
                 toString(round(replicate(3, seconds(run)), 3))))
   }

@@ -16,7 +16,8 @@ clustered <- function(n, d) {
 cat("\nDirect sums, d = 10, 1 thread, 1e9 pairs per second\n")
 x <- matrix(runif(1e5), ncol = 10)
 rate <- function(kernel, precision) {
-  run <- function() kernel_sum(x, kernel = kernel, method = "direct", precision = precision, threads = 1)
+  run <- function() kernel_sum(x, kernel = kernel, method = "direct", run = weft_run(threads = 1),
+                               control = list(precision = precision))
   nrow(x)^2 / stats::median(replicate(3, seconds(run))) / 1e9
 }
 print(round(sapply(c(double = "double", single = "single"),
@@ -42,7 +43,7 @@ cat("\nSums with relative error 0.1, tree included; `broken`: queries outside th
 compare <- function(label, x, q, kernel, h) {
   want <- kernel_sum(q, x, kernel = kernel, bandwidth = h)
   ours <- list(seconds = seconds(function() f <<- kernel_sum(q, x, kernel = kernel, bandwidth = h, rel_error = 0.1,
-                                                             threads = 2)))
+                                                             run = weft_run(threads = 2))))
   row <- function(who, s, f) data.frame(work = label, who = who, seconds = round(s, 3),
                                         broken = sum(!(abs(f - want) <= 0.1 * want + 1e-300)), of = length(want))
   rows <- row("weft, 2 threads", ours$seconds, f)

@@ -16,7 +16,7 @@ measure <- function(work, x, class, of) {
   n <- nrow(x)
   p <- ncol(x)
   clock <- function(f, times) vapply(seq_len(times), function(k) system.time(f())[["elapsed"]], 0)
-  run <- function(backend, threads = NULL) function() work(x, class, backend = backend, threads = threads)
+  run <- function(backend, threads = NULL) function() work(x, class, run = weft_run(backend, threads = threads))
   if (identical(work, mi_rank)) {
     naive <- stats::median(clock(function() for (k in 1:5) .Call("naive_counts", x, class), 3)) / 5
   } else {
@@ -43,7 +43,7 @@ if (length(stored)) {
   whole <- matrix(sample.int(2L, 1e4 * 5e3, TRUE) - 1L, 1e4)
   wide <- matrix(sample.int(2L, 1e3 * 1e4, TRUE) - 1L, 1e3)
   class <- sample.int(2L, 1e4, TRUE) - 1L
-  for (work in list(mi_rank, mi_pairs)) invisible(work(whole[1:100, 1:50], class[1:100], backend = "cuda"))
+  for (work in list(mi_rank, mi_pairs)) invisible(work(whole[1:100, 1:50], class[1:100], run = "cuda"))
   rows <- list()
   for (n in c(1, 2, 4, 6, 8, 10) * 1000) {
     part <- whole[seq_len(n), ]

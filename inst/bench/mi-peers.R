@@ -34,7 +34,7 @@ if (has("infotheo")) {
 }
 if (has("praznik")) {
   agree("empirical, praznik", off(nats()), off(from("praznik", "miMatrix")(factors)))
-  all <- mi_pairs(factors, y, top = Inf, unit = "nats")
+  all <- mi_pairs(factors, y, top = Inf, control = list(unit = "nats"))
   joint <- sapply(seq_along(x), function(k) from("praznik", "jmiScores")(factors, factor(y), factors[[k]]))
   dimnames(joint) <- list(names(x), names(x))
   agree("pairs, praznik", all$mi, joint[cbind(all$feature1, all$feature2)])
@@ -84,9 +84,9 @@ class <- sample(0:1, 10000, TRUE)
 naive <- clock(.Call("naive_counts", x, class), 9)
 few <- as_factors(x[, 1:500])
 praznik <- if (has("praznik")) 10 * clock(from("praznik", "miScores")(few, factor(class), threads = 1), 3)
-row("rank 10,000 x 5,000 binary, 1 thread", "1.5 C", clock(mi_rank(x, class, threads = 1, backend = "cpu"), 9),
+row("rank 10,000 x 5,000 binary, 1 thread", "1.5 C", clock(mi_rank(x, class, run = weft_run("cpu", threads = 1)), 9),
     `naive C` = naive, praznik = praznik)
-row("rank 10,000 x 5,000 binary, 2 threads", "1 C", clock(mi_rank(x, class, threads = 2, backend = "cpu"), 9),
+row("rank 10,000 x 5,000 binary, 2 threads", "1 C", clock(mi_rank(x, class, run = weft_run("cpu", threads = 2)), 9),
     `naive C` = naive)
 rm(x, few)
 
@@ -106,7 +106,7 @@ for (case in list(list(1000, 2L, 1, "4 ms"), list(1000, 2L, 2, ""), list(10000, 
   naive <- system.time(.Call("naive_pairs", x[, 1:300], class, case[[2]]))[["elapsed"]] * choose(case[[1]], 2) /
     choose(300, 2)
   row(sprintf("pairs N=%g n=1000, %d levels, packed, %d threads", case[[1]], case[[2]], case[[3]]), case[[4]],
-      clock(mi_pairs(pack, backend = "cpu", threads = case[[3]]), if (case[[1]] > 5000) 5 else 15),
+      clock(mi_pairs(pack, run = weft_run("cpu", threads = case[[3]])), if (case[[1]] > 5000) 5 else 15),
       `naive C (from 300)` = naive,
       `praznik (from 100)` = all_pairs(x, class, 100, case[[3]]))
   weft_free(pack)
@@ -118,7 +118,8 @@ for (threads in 1:2) {
   infotheo <- if (has("infotheo") && threads == 1) 400 *
     clock(from("infotheo", "mutinformation")(as.data.frame(x[, 1:100])), 1)
   row(sprintf("matrix 2,000 x 500, 5 levels, %d threads", threads), "0.25 s",
-      clock(mi_matrix(x, backend = "cpu", threads = threads)), praznik = praznik, `infotheo (from 100)` = infotheo)
+      clock(mi_matrix(x, run = weft_run("cpu", threads = threads))), praznik = praznik,
+      `infotheo (from 100)` = infotheo)
 }
 
 g <- matrix(stats::rnorm(500 * 50), 500)[, sample(50, 2000, TRUE)] + matrix(stats::rnorm(500 * 2000), 500)
@@ -129,12 +130,12 @@ for (threads in 1:2) {
   for (method in c("aracne", "mrnet", "clr")) {
     peer <- if (method == "aracne") once("aracne.a", 1e-12) else once(method)
     row(sprintf("%s of 2,000 genes, %d threads", method, threads), if (method == "clr") "" else "0.5 s",
-        clock(mi_network(m, method, backend = "cpu", threads = threads), 3), `parmigene (all threads)` = peer)
+        clock(mi_network(m, method, run = weft_run("cpu", threads = threads)), 3), `parmigene (all threads)` = peer)
   }
 }
 x <- as_factors(matrix(sample(1:4, 2000 * 3000, TRUE), 2000))
 class <- factor(sample(1:3, 2000, TRUE))
 for (method in c("MRMR", "JMI", "CMIM", "CMI"))
   row(sprintf("%s, 20 of 3,000, n = 2,000, 1 thread", method), "",
-      clock(mi_select(x, class, 20, tolower(method), threads = 1), 3),
+      clock(mi_select(x, class, 20, tolower(method), run = weft_run(threads = 1)), 3),
       praznik = if (has("praznik")) clock(from("praznik", method)(x, class, 20, threads = 1), 3))

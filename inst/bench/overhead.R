@@ -20,21 +20,21 @@ tiny_calls <- function() {
   numbers <- matrix(rnorm(5 * n), n, dimnames = list(sprintf("s%d", 1:n), names))
   counts <- matrix(rpois(5 * n, 50), n, dimnames = list(sprintf("s%d", 1:n), names))
   y <- numbers[, 1]
-  few <- list(iterations = 100, chains = 1, seed = 1, progress = FALSE)
+  few <- list(iterations = 100, chains = 1, seed = 1, run = weft_run(progress = FALSE))
   pack <- mi_pack(binary, class)
-  table <- bn_scores(binary, max_parents = 2, progress = FALSE)
+  table <- bn_scores(binary, max_parents = 2, run = weft_run(progress = FALSE))
   nodes <- as.data.frame(lapply(as.data.frame(binary), factor, levels = 0:1))
   learned <- do.call(bn_learn, c(list(nodes, max_parents = 2), few))
   dag <- learned$best[[1]]$adjacency %||% learned$map
-  best <- bn_exact(nodes, max_parents = 2, progress = FALSE)
+  best <- bn_exact(nodes, max_parents = 2, run = weft_run(progress = FALSE))
   fit <- pca(numbers, 2)
   m <- mi_matrix(numbers, estimator = "spearman")
-  blocks <- irm(binary, chains = 1, sweeps = 4, seed = 1, progress = FALSE)
+  blocks <- irm(binary, chains = 1, sweeps = 4, seed = 1, run = weft_run(progress = FALSE))
   labels <- list(rep(1:2, n / 2), c(1, 1, 2, 2, 2))
   tree <- kernel_tree(numbers)
   machine <- if (requireNamespace("e1071", quietly = TRUE)) e1071::svm(numbers, factor(class), scale = FALSE)
   edges <- mi_network(m, method = "clr")
-  fitted <- bn_fit(best$dag, nodes)
+  fitted <- bn_fit(nodes, best$dag)
   calls <- list(
     mi_rank = function() mi_rank(binary, class), mi_pairs = function() mi_pairs(binary, class),
     mi_triples = function() mi_triples(binary, class), mi_tuples = function() mi_tuples(binary, class, order = 3,
@@ -52,7 +52,7 @@ tiny_calls <- function() {
         max_parents = 2), few)),
     bn_exact = function() bn_exact(nodes, max_parents = 2), bn_prior = function() bn_prior(names, required = cbind("a",
         "b")),
-    bn_score = function() bn_score(nodes, best$dag), bn_fit = function() bn_fit(best$dag, nodes),
+    bn_score = function() bn_score(nodes, best$dag), bn_fit = function() bn_fit(nodes, best$dag),
       bn_cpdag = function() bn_cpdag(best$dag),
     bn_local_score = function() bn_local_score(nodes, "a", c("b", "c")),
     bn_log_lik = function() bn_log_lik(fitted, nodes),
@@ -62,10 +62,10 @@ tiny_calls <- function() {
     irm_log_posterior = function() irm_log_posterior(binary, labels[[1]], labels[[2]]),
     irm_nmi = function() irm_nmi(labels[[1]], rev(labels[[1]])), irm_auc = function() irm_auc(y, class),
     irm_sample = function() irm_sample(50, 5, 2, seed = 1),
-    kernel_sum = function() kernel_sum(numbers, bandwidth = 1), "kernel_sum, tree" = function() kernel_sum(numbers,
-        bandwidth = 1, method = "tree"),
-    kernel_tree = function() kernel_tree(numbers), "kernel_sum, made tree" = function() kernel_sum(numbers, tree,
-        bandwidth = 1),
+    kernel_sum = function() kernel_sum(numbers, bandwidth = 1),
+    "kernel_sum, tree" = function() kernel_sum(numbers, bandwidth = 1, method = "tree"),
+    kernel_tree = function() kernel_tree(numbers),
+    "kernel_sum, made tree" = function() kernel_sum(numbers, tree, bandwidth = 1),
     kde = function() kde(numbers, bandwidth = "scott"), kernel_bandwidth = function() kernel_bandwidth(numbers, "lscv",
         grid = c(0.5, 1)),
     kernel_regression = function() kernel_regression(numbers, y, bandwidth = 1),
@@ -114,8 +114,10 @@ tiny_files <- function(edges, counts, binary, nodes, best) {
   sparse <- Matrix::Matrix(counts, sparse = TRUE)
   stored <- if (exists("weft_import")) weft_import(sparse, file("weft"))
   checkpoint <- tempfile()
-  irm(binary, chains = 1, sweeps = 4, seed = 1, checkpoint = checkpoint, progress = FALSE)
-  posterior <- tryCatch(bn_exact(nodes, max_parents = 2, posterior = "dag", progress = FALSE), error = function(e) NULL)
+  irm(binary, chains = 1, sweeps = 4, seed = 1, run = weft_run(progress = FALSE),
+      control = list(checkpoint = checkpoint))
+  posterior <- tryCatch(bn_exact(nodes, max_parents = 2, posterior = "dag",
+                                 run = weft_run(progress = FALSE)), error = function(e) NULL)
   list(
     read_gmt = function() read_gmt(gmt), gene_sets = function() gene_sets(c("a", "b"), read_gmt(gmt), letters),
     bn_read = function() bn_read(bif), bn_features = function() bn_features(posterior, draws = 100, seed = 1),

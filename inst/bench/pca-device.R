@@ -27,20 +27,23 @@ if (step == "time") {
   cat(sprintf("upload, five times: %s GB/s (first call %.2f s)\n", toString(sprintf("%.1f", 8 * n * p / upload / 1e9)),
               cold))
   h <- weft_upload(x)
-  suppressWarnings(pca(h, 10, seed = 1, max_iter = 3))
-  steps <- function(count) suppressWarnings(pca(h, 1, method = "gs", max_iter = count, tol = 0, seed = 1))
+  suppressWarnings(pca(h, 10, seed = 1, control = list(max_iterations = 3)))
+  steps <- function(count) suppressWarnings(pca(h, 1, method = "gs", seed = 1,
+                                                control = list(max_iterations = count, tolerance = 0)))
   few <- median_seconds(function() steps(100), 3)
   many <- median_seconds(function() steps(1100), 3)
   cat(sprintf("GS iteration %.3f ms (floor 0.213: one reading of X)\n", many - few))
   for (blocks in c(1, 2, 6, 10, 20)) {
-    seconds <- median_seconds(function() suppressWarnings(pca(h, 10, seed = 1, max_iter = blocks)))
+    seconds <- median_seconds(function() suppressWarnings(pca(h, 10, seed = 1,
+                                                              control = list(max_iterations = blocks))))
     cat(sprintf("%g blocks: %.1f ms\n", blocks, 1000 * seconds))
   }
-  reference <- pca(h, 10, seed = 2, tol = 1e-13)
+  reference <- pca(h, 10, seed = 2, control = list(tolerance = 1e-13))
   for (tol in c(1e-4, 5e-5, 3e-5, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-12)) {
-    fit <- pca(h, 10, seed = 1, tol = tol)
+    fit <- pca(h, 10, seed = 1, control = list(tolerance = tol))
     cat(sprintf("%s tol %.0e: %.1f ms, %g passes, sine %.1e, error of d %.1e\n", fit$method, tol,
-                1000 * median_seconds(function() pca(h, 10, seed = 1, tol = tol)), fit$passes, sine(fit, reference),
+                1000 * median_seconds(function() pca(h, 10, seed = 1, control = list(tolerance = tol))), fit$passes,
+                sine(fit, reference),
                 max(abs(fit$d - reference$d)) / reference$d[1]))
   }
   saveRDS(reference[c("d", "rotation", "x")], file.path(folder, "reference.rds"))
@@ -93,11 +96,11 @@ if (step == "sparse") {
   blocks <- rep(list(block), 13)
   # the first call starts the device, too; the others tell a pass from what comes before and after
   for (iterations in c(1, 1, 3, 6)) {
-    fit <- suppressWarnings(pca(blocks, 50, backend = "cuda", max_iter = iterations, seed = 1))
+    fit <- suppressWarnings(pca(blocks, 50, run = "cuda", seed = 1, control = list(max_iterations = iterations)))
     cat(sprintf("sparse, %d iterations: %.1f s in all, %g passes\n", iterations, fit$seconds, fit$passes))
   }
   for (tol in c(1e-3, 1e-6)) {
-    fit <- pca(blocks, 50, backend = "cuda", tol = tol, seed = 1)
+    fit <- pca(blocks, 50, run = "cuda", seed = 1, control = list(tolerance = tol))
     cat(sprintf("sparse 1.3M x 20k, 2.6e9 values, K = 50, tol %.0e: %.1f s in all, %g passes, residual %.1e\n", tol,
                 fit$seconds, fit$passes, max(fit$residual)))
   }

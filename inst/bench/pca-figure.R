@@ -12,10 +12,10 @@ one_run <- function(x, m, method, backend, whole) {
   paper <- method != "auto"
   to_the_end <- m <= whole || (method == "gs" && backend == "cuda")
   most <- if (paper) { if (to_the_end) 10000 else 20 }
-  time <- system.time(fit <- suppressWarnings(weft::pca(x, 10, method = method,
-                                                        stop = if (paper) "paper" else "residual",
-                                                        tol = if (paper) 1e-7, seed = 1, max_iter = most,
-                                                        backend = backend)))
+  time <- system.time(fit <- suppressWarnings(weft::pca(x, 10, method = method, seed = 1, run = backend,
+                                                        control = list(stop = if (paper) "paper" else "residual",
+                                                                       tolerance = if (paper) 1e-7,
+                                                                       max_iterations = most))))
   # on a busy machine the time of processors says more than the clock
   seconds <- if (backend == "cpu") (time[["user.self"]] + time[["sys.self"]]) / weft::weft_threads() else fit$seconds
   data.frame(backend = backend, m = m, method = method, seconds = seconds, clock = fit$seconds,

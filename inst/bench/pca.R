@@ -17,7 +17,7 @@ sine <- function(v, exact) {
 
 compare <- function(title, x, k, methods, times = 3) {
   centred <- scale(x, scale = FALSE)
-  exact <- pca(x, k, method = "gram", seed = 99, tol = 1e-13)
+  exact <- pca(x, k, method = "gram", seed = 99, control = list(tolerance = 1e-13))
   cat("\n", title, "\n", sep = "")
   for (name in names(methods)) {
     seconds <- busy <- numeric(if (once) 1 else times)

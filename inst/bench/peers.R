@@ -76,7 +76,7 @@ best_pair <- function(result, of) { # against counting by R
   joint <- prop.table(table(few[, at[1L]] * 2L + few[, at[2L]], few_class))
   abs(score - (entropy(rowSums(joint)) + entropy(colSums(joint)) - entropy(joint[joint > 0])))
 }
-best_few <- mi_pairs(as.data.frame(few), few_class, top = 1, backend = "cpu")
+best_few <- mi_pairs(as.data.frame(few), few_class, top = 1, run = "cpu")
 three <- matrix(sample.int(3L, 1000 * 200, TRUE), 1000)
 by_crossprod <- function(x) { # all joint counts as one matrix product
   n <- nrow(x)
@@ -117,7 +117,7 @@ bdeu <- function(data, dag, size = 1) { # by R's tables
 exact_score <- bdeu(network, arcs)
 best_score <- NULL
 score_below_best <- function(result, of) {
-  if (is.null(best_score)) best_score <<- bn_exact(network[1:12], 3, backend = "cpu")$score
+  if (is.null(best_score)) best_score <<- bn_exact(network[1:12], 3, run = "cpu")$score
   best_score - bn_score(network[1:12], result, ess = 1)
 }
 planted <- irm_sample(300, 200, k = 5, seed = 3)
@@ -165,13 +165,14 @@ rows <- list(
     function() bnlearn::hc(network[1:12], score = "bde", iss = 1, maxp = 3), score_below_best, "bnlearn",
     "score below the best"),
   "irm: rows of 300 x 200, svd() and kmeans()" = row(
-    function() irm(planted_links, chains = 1, sweeps = 40, seed = 1, progress = FALSE),
+    function() irm(planted_links, chains = 1, sweeps = 40, seed = 1, run = weft_run(progress = FALSE)),
     function() by_vectors(planted_links),
     function(f, of) 1 - irm_nmi(if (of == "weft") f$row_cluster else f, planted$row_cluster),
     wrong = "1 - shared information with the truth"),
-  "regulation: 150 x 40, correlations" = row(function() regulation(simulated$x, seed = 1, progress = FALSE),
+  "regulation: 150 x 40, correlations" = row(function() regulation(simulated$x, seed = 1,
+                                                                   run = weft_run(progress = FALSE)),
     function() abs(stats::cor(simulated$x)), missed_precision, wrong = "1 - average precision"),
-  "regulation: 150 x 40, GENIE3" = row(function() regulation(simulated$x, seed = 1, progress = FALSE),
+  "regulation: 150 x 40, GENIE3" = row(function() regulation(simulated$x, seed = 1, run = weft_run(progress = FALSE)),
     function() GENIE3::GENIE3(t(simulated$x)), missed_precision, "GENIE3", "1 - average precision"),
   "kernel: bandwidth, lscv, 10,000" = row(function() kde(x4, "lscv"), function() quiet(stats::bw.ucv(x4))),
   "kernel: bandwidth, lscv, 3,000" = row(function() kde(x4[1:3000], "lscv"),
@@ -193,7 +194,8 @@ rows <- list(
   "kernel: density on a plane, 10,000, bkde2D()" = row(function() predict(kde(x42, 0.2), plane), by_bkde, plane_error,
     "KernSmooth", "greatest error over the greatest density"),
   "kernel: the plane, absolute error 1e-6" = row(
-    function() kernel_sum(plane, x42, bandwidth = 0.2, abs_error = 1e-6 * nrow(x42)) / (nrow(x42) * 2 * pi * 0.04),
+    function() kernel_sum(plane, x42, bandwidth = 0.2, control = list(abs_error = 1e-6 * nrow(x42))) /
+      (nrow(x42) * 2 * pi * 0.04),
     by_bkde, plane_error, "KernSmooth", "greatest error over the greatest density"),
   "kernel: bandwidth, lscv, 10,000 x 2" = row(function() kde(x42, "lscv"), function() ks::Hlscv.diag(x42),
                                               needs = "ks"),
@@ -208,7 +210,7 @@ rows <- list(
     "RSpectra", "greatest error of a singular value"),
   "kernel: sum, 10-D, tree and direct sum" = row(
     function() kernel_sum(ten, kernel = "epanechnikov", bandwidth = 0.5, rel_error = 0.1),
-    function() kernel_sum(ten, kernel = "epanechnikov", bandwidth = 0.5, precision = "single")),
+    function() kernel_sum(ten, kernel = "epanechnikov", bandwidth = 0.5, control = list(precision = "single"))),
   "mi: CLR, 1,000 genes" = row(function() mi_network(abs(stats::cor(genes)), method = "clr"),
                            function() parmigene::clr(abs(stats::cor(genes))), needs = "parmigene")
 )

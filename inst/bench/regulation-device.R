@@ -31,7 +31,7 @@ clock <- function(work) {
 same <- function(a, b) identical(as.matrix(a), as.matrix(b)) && identical(attr(a, "edges"), attr(b, "edges"))
 
 if (part %in% c("small", "all")) {
-  regulation(simulated(20, 10, 5), resamples = 2, seed = 1, backend = "cuda") # opens the device
+  regulation(simulated(20, 10, 5), seed = 1, run = "cuda", control = list(resamples = 2)) # opens the device
   shapes <- data.frame(n = c(20, 100, 100, 200, 500, 3000), p = c(10, 100, 1000, 2000, 1500, 300),
                        regulators = c(10, 100, 1000, 200, 700, 300), steps = c(3, 5, 5, 5, 8, 12),
                        copies = c(2, 0, 1, 0, 1, 1),
@@ -40,8 +40,10 @@ if (part %in% c("small", "all")) {
     s <- shapes[k, ]
     set.seed(k)
     x <- simulated(s$n, s$p, s$regulators)
-    run <- function(backend) regulation(x, regulators = seq_len(s$regulators), steps = s$steps, copies = s$copies,
-                                        nonlinear = s$nonlinear, resamples = s$resamples, seed = k, backend = backend)
+    run <- function(backend) regulation(x, regulators = seq_len(s$regulators), nonlinear = s$nonlinear, seed = k,
+                                        run = backend,
+                                        control = list(steps = s$steps, null_copies = s$copies,
+                                                       resamples = s$resamples))
     cpu <- clock(function() run("cpu"))
     device <- clock(function() run("cuda"))
     cat(sprintf("%5d x %5d, %4d regulators, %3d halves: device %.3f s, CPU %.3f s, %s\n", s$n, s$p, s$regulators,
@@ -53,15 +55,16 @@ if (part %in% c("large", "all")) {
   set.seed(1)
   x <- simulated(500, 20000, 1800)
   some <- seq(1, 20000, 10)
-  few <- lapply(c("cpu", "cuda"), function(backend) regulation(x, regulators = 1:1800, targets = some, resamples = 4,
-                                                               seed = 1, backend = backend))
+  few <- lapply(c("cpu", "cuda"), function(backend) regulation(x, regulators = 1:1800, targets = some, seed = 1,
+                                                               run = backend, control = list(resamples = 4)))
   cat("20,000 genes, 1,800 regulators, a tenth of the targets, 4 halves:",
       if (same(few[[1]], few[[2]])) "same\n" else "DIFFERENT\n")
   for (copies in 0:1) {
-    run <- clock(function() regulation(x, regulators = 1:1800, copies = copies, seed = 1, backend = "cuda"))
+    run <- clock(function() regulation(x, regulators = 1:1800, seed = 1, run = "cuda",
+                                       control = list(null_copies = copies)))
     cat(sprintf("500 x 20,000, 1,800 regulators, 200 halves, %d null copies: %.2f s\n", copies, run$seconds))
   }
-  run <- clock(function() regulation(x, regulators = "all", copies = 0, seed = 1, backend = "cuda"))
+  run <- clock(function() regulation(x, regulators = "all", seed = 1, run = "cuda", control = list(null_copies = 0)))
   cat(sprintf("500 x 20,000, all genes as regulators, 200 halves, no null copy: %.2f s\n", run$seconds))
 }
 
@@ -86,7 +89,7 @@ if (part %in% c("cells", "all")) {
   few <- simulated_cells(20000, 600, 200)
   many <- simulated_cells(120000, 20000, 1800) # a process forked later could not use the device
   both <- lapply(c("cpu", "cuda"), function(backend) clock(function() {
-    regulation(few, regulators = 1:200, transform = "counts", resamples = 20, seed = 1, backend = backend)
+    regulation(few, regulators = 1:200, transform = "counts", seed = 1, run = backend, control = list(resamples = 20))
   }))
   cat(sprintf("20,000 cells x 600 genes, 200 regulators, 20 halves: %.2f s on the CPU, %.2f s on the device, %s\n",
               both[[1]]$seconds, both[[2]]$seconds,
@@ -99,8 +102,8 @@ if (part %in% c("cells", "all")) {
   gc()
   try(writeLines("5", "/proc/self/clear_refs")) # the peak begins anew
   before <- memory("VmRSS")
-  run <- clock(function() regulation(many, regulators = 1:1800, transform = "counts", copies = 0, seed = 1,
-                                     backend = "cuda"))
+  run <- clock(function() regulation(many, regulators = 1:1800, transform = "counts", seed = 1, run = "cuda",
+                                     control = list(null_copies = 0)))
   cat(sprintf("1,800 regulators, 200 halves, no null copy: %.2f s; memory %.2f GB before, %.2f at the peak\n",
               run$seconds, before, memory("VmHWM")))
 }

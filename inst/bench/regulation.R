@@ -111,9 +111,10 @@ square <- function(w, names) {
 
 threads <- weft_threads()
 methods <- list(
-  `regulation` = function(x, tf) regulation(x, copies = 0, seed = 1),
+  `regulation` = function(x, tf) regulation(x, seed = 1, control = list(null_copies = 0)),
   `regulation, regulators given` = function(x, tf) {
-    if (length(tf) < ncol(x)) square(as.matrix(regulation(x, tf, copies = 0, seed = 1)), colnames(x))
+    if (length(tf) < ncol(x)) square(as.matrix(regulation(x, tf, seed = 1, control = list(null_copies = 0))),
+                                     colnames(x))
   },
   `weft MRNET` = function(x, tf) as.matrix(mi_network(mi_matrix(x, estimator = "spearman"), "mrnet")),
   `weft CLR` = function(x, tf) as.matrix(mi_network(mi_matrix(x, estimator = "spearman"), "clr")),
@@ -191,7 +192,7 @@ cat(sprintf("%s, %s, %d threads\n", format(Sys.Date()), R.version.string, thread
 # that do the share that are indirect or reversed.
 calls_at <- function(net, truth, rate) {
   edges <- as.data.frame(net, fdr = rate)
-  at <- cbind(match(edges$regulator, colnames(net)), match(edges$target, colnames(net)))
+  at <- cbind(match(edges$from, colnames(net)), match(edges$to, colnames(net)))
   apart <- !dependent(truth)[at]
   c(called = nrow(edges), independent = if (nrow(edges)) mean(apart) else NA,
     direct = if (nrow(edges)) mean(truth[at]) else NA,
@@ -201,7 +202,7 @@ calls_at <- function(net, truth, rate) {
 # Of edges called at .2 whose pair is linked one way: what is said of the direction, and whether that is right.
 directions_of <- function(net, truth) {
   edges <- as.data.frame(net, fdr = 0.2)
-  at <- cbind(match(edges$regulator, colnames(net)), match(edges$target, colnames(net)))
+  at <- cbind(match(edges$from, colnames(net)), match(edges$to, colnames(net)))
   linked <- xor(truth[at], truth[at[, 2:1, drop = FALSE]]) & edges$direction >= 0.5
   data.frame(said = edges$direction[linked], right = truth[at][linked])
 }
@@ -291,8 +292,8 @@ ranked_by <- function(method, made, kind, set) {
 # Edges called and what is said of their directions, of one set.
 called_in <- function(made, kind, set) {
   copies <- max(1, min(20, 1000 %/% ncol(made$x))) # as gene_network()
-  net <- regulation(made$x, copies = copies, seed = set, stability = FALSE)
-  none <- regulation(permuted(made$x), copies = copies, seed = set, stability = FALSE)
+  net <- regulation(made$x, seed = set, control = list(null_copies = copies, stability = FALSE))
+  none <- regulation(permuted(made$x), seed = set, control = list(null_copies = copies, stability = FALSE))
   measured <- rbind(calls_at(net, made$truth, 0.05), calls_at(net, made$truth, 0.2), calls_at(none, made$truth, 0.05))
   said <- directions_of(net, made$truth)
   list(calls = data.frame(kind = kind, set = set, rate = c(0.05, 0.2, 0), measured),

@@ -39,30 +39,30 @@ cat(sprintf("%d genes, %d samples, backend \"%s\", %d threads, load %s\n\n", gen
 if (part %in% c("whole", "whole-class")) {
   x <- expression(genes)
   class <- if (part == "whole-class") factor(x[, 1L] + rnorm(samples) > 0)
-  fit <- step("gene_network()", gene_network(x, class, seed = 1, backend = backend, progress = FALSE))
+  fit <- step("gene_network()", gene_network(x, class, seed = 1, run = weft_run(backend, progress = FALSE)))
   print(fit$steps[c("step", "seconds", "backend", "note")], right = FALSE, row.names = FALSE)
 } else if (part != "peers") {
   x <- expression(genes)
   if (backend == "cuda") invisible(step("(device started)",
-                                        mi_matrix(x[, 1:64], estimator = "spearman", backend = backend), FALSE))
+                                        mi_matrix(x[, 1:64], estimator = "spearman", run = backend), FALSE))
   q <- step("checks", gene_quality(x))
   rm(x)
-  invisible(step("components", gene_components(q, seed = 1, backend = backend)))
-  net <- step("ARACNE network from data", gene_mi_network(q, method = "aracne", backend = backend))
+  invisible(step("components", gene_components(q, seed = 1, run = backend)))
+  net <- step("ARACNE network from data", gene_mi_network(q, method = "aracne", run = backend))
   cat(sprintf("  %s edges; these steps together %.2f s, processor %.2f s\n",
               format(weft:::count_edges(net), big.mark = ","), total[1L],
               total[2L]))
   rm(net)
   invisible(gc())
   net <- step("CLR network from data, 100,000 edges",
-              gene_mi_network(q, method = "clr", edges = 1e5, backend = backend))
+              gene_mi_network(q, method = "clr", edges = 1e5, run = backend))
   cat(sprintf("  %s edges\n", format(weft:::count_edges(net), big.mark = ",")))
   rm(net)
   invisible(gc())
   cat("\nThe network's parts\n")
-  m <- step("matrix of information (Spearman)", mi_matrix(q$x, estimator = "spearman", backend = backend))
+  m <- step("matrix of information (Spearman)", mi_matrix(q$x, estimator = "spearman", run = backend))
   for (method in c("aracne", "clr")) {
-    w <- step(toupper(method), mi_network(m, method, backend = backend))
+    w <- step(toupper(method), mi_network(m, method, run = backend))
     if (method == "aracne") invisible(step("  its edges in a table", as.data.frame(w)))
     rm(w)
     invisible(gc())
@@ -94,7 +94,7 @@ peers <- list(
 )
 time_peer <- function(step, size) {
   d <- expression(size)
-  m <- mi_matrix(d, estimator = "spearman", unit = "nats", backend = "cpu")
+  m <- mi_matrix(d, estimator = "spearman", unit = "nats", run = "cpu")
   attributes(m) <- attributes(m)[c("dim", "dimnames")]
   replicate(repeats, {
     t <- system.time(step$f(d, m))

@@ -88,7 +88,8 @@ compared <- function(what, n, seed) {
     e[] <- matrix(rnorm(4 * n), 2 * n) %*% matrix(rnorm(60), 2) + rep(1:2, each = n) * rnorm(60 * n)
   }
   if (what == "other") for (j in c(11, 21)) e[second, j] <- sample(e[second, j])
-  regulation(e, compare = rep(c("a", "b"), each = n), permutations = 19, copies = 0, resamples = 20, seed = seed)
+  regulation(e, compare = rep(c("a", "b"), each = n), permutations = 19, seed = seed,
+             control = list(null_copies = 0, resamples = 20))
 }
 
 for (what in c("equal", "noisier", "factors, noisier", "other")) {

@@ -55,11 +55,11 @@ some_bn_data <- function(nodes) {
 
 draw_bn_scores <- function() {
   d <- some_bn_data(11)
-  args <- c(list(data = d$data), some_table_settings(d$data, d$n), maybe(0.5, keep = pick("sum", "all")),
+  args <- c(list(x = d$data), some_table_settings(d$data, d$n), maybe(0.5, keep = pick("sum", "all")),
             maybe(0.3, slack = pick(0, 1, 20)))
   if (d$n > 3 && chance(0.1)) {
-    args$data[[1L]] <- if (chance(0.5)) replace(args$data[[1L]], sample(d$n, 2L), NA)
-                       else degenerate_column(pick("empty", "one known", "empty in a group"), args$data[[1L]])
+    args$x[[1L]] <- if (chance(0.5)) replace(args$x[[1L]], sample(d$n, 2L), NA)
+                       else degenerate_column(pick("empty", "one known", "empty in a group"), args$x[[1L]])
     args$na <- "drop"
   }
   drawn_call("bn_scores", args, fields("start", "score", "parents", "bits"))
@@ -75,10 +75,10 @@ draw_bn_learn <- function() {
            maybe(0.5, swap_every = whole(1, 12)), maybe(0.5, thin = whole(1, min(iterations, 9))),
            maybe(0.3, burn_in = whole(0, iterations - 1)), maybe(0.4, top = whole(1, 40)),
            maybe(0.1, start = sample(names(d$data))))
-  table <- function() do.call(weft::bn_scores, c(list(d$data), settings,
-                                               list(keep = if (target == "max") "max" else "sum", backend = "cpu")))
-  args <- if (chance(0.5)) c(list(data = d$data), settings, run)
-          else c(list(data = tryCatch(table(), error = function(e) d$data)), run)
+  table <- function() call_with(weft::bn_scores, c(list(d$data), settings,
+                                               list(keep = if (target == "max") "max" else "sum", run = "cpu")))
+  args <- if (chance(0.5)) c(list(x = d$data), settings, run)
+          else c(list(x = tryCatch(table(), error = function(e) d$data)), run)
   take <- fields("score", "dag", "dags", "best_sets", "edges", "trace", "order", "counts", "sampled", "sample_score",
                  "diagnostics")
   call <- drawn_call("bn_learn", args, take)
@@ -86,14 +86,14 @@ draw_bn_learn <- function() {
   more <- whole(10, 60)
   call$text <- sprintf("update(%s, iterations = %d)", call$text, more)
   call$run <- function(side) {
-    take(stats::update(call_on(side, "bn_learn", args), iterations = more, threads = side$threads))
+    take(stats::update(call_on(side, "bn_learn", args), iterations = more, run = weft_run(threads = side$threads)))
   }
   call
 }
 
 draw_bn_exact <- function() {
   d <- some_bn_data(9)
-  args <- c(list(data = d$data), some_table_settings(d$data, d$n))
+  args <- c(list(x = d$data), some_table_settings(d$data, d$n))
   if (ncol(d$data) <= 6L && chance(0.3)) args$posterior <- pick("dag", "order")
   drawn_call("bn_exact", args, fields("dag", "score", "edges", "log_total"))
 }
@@ -102,7 +102,7 @@ draw_bn_search <- function() {
   d <- some_bn_data(12)
   numbers <- chance(0.4)
   data <- if (numbers) as.data.frame(some_table(max(d$n, 3), max(ncol(d$data), 2), extreme = 0)) else d$data
-  args <- c(list(data = data, kicks = whole(0, 20), starts = whole(1, 3), seed = whole(0, 1e6)),
+  args <- c(list(x = data, kicks = whole(0, 20), starts = whole(1, 3), seed = whole(0, 1e6)),
             maybe(0.5, max_parents = whole(0, 4)), maybe(0.3, gamma = 1), maybe(0.3, candidates = whole(0, 6)),
             if (!numbers) maybe(0.5, score = pick("bdeu", "bic", "k2", "aic")))
   drawn_call("bn_search", args, fields("dag", "score", "node_scores", "order", "start_scores", "counts"))

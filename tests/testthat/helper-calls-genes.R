@@ -14,7 +14,7 @@ calls_genes <- function() {
       gene_call("gene_mi_network", list(method = method, fdr = pick(0.01, 0.5)), function(net) plain(as.matrix(net)))
     }),
     gene_regulation = step(function() {
-      settings <- list(resamples = 2 * whole(1, 4), copies = pick(0, 1), steps = whole(1, 4))
+      settings <- list(resamples = 2 * whole(1, 4), null_copies = pick(0, 1), steps = whole(1, 4))
       gene_call("gene_regulation", settings, function(net) plain(list(as.matrix(net), attr(net, "edges"))))
     }),
     gene_clusters = step(draw_gene_clusters, 2),

@@ -37,7 +37,7 @@ some_values <- function(n, p) {
 
 # The call with real values in place of the links.
 of_values <- function(args) {
-  args$A <- some_values(max(1, some_size(pick(12, 60))), max(1, some_size(pick(12, 60, 400, prob = c(3, 3, 1)))))
+  args$x <- some_values(max(1, some_size(pick(12, 60))), max(1, some_size(pick(12, 60, 400, prob = c(3, 3, 1)))))
   args$family <- "gaussian"
   args[setdiff(names(args), c("type", "dim", "hold_out", "missing", "init"))]
 }
@@ -58,7 +58,7 @@ draw_irm <- function() {
   }
   sweeps <- whole(1, 8)
   args <- c(
-    args, list(A = A, family = if (counts) "poisson" else "bernoulli", sweeps = sweeps, seed = whole(0, 1e6)),
+    args, list(x = A, family = if (counts) "poisson" else "bernoulli", sweeps = sweeps, seed = whole(0, 1e6)),
     list(chains = whole(1, 3)), maybe(0.4, sampler = "collapsed"), maybe(0.5, split_merge = pick(FALSE, 1, 3)),
     maybe(0.5, thin = whole(1, 3)), maybe(0.4, max_clusters = pick(1, 2, 7, c(3, 140), 130, 20)),
     maybe(0.3, alpha = pick("sample", 0.01, 30, c(0.5, 100))), maybe(0.2, burn_in = whole(0, sweeps - 1)),
@@ -74,6 +74,7 @@ draw_irm <- function() {
   if (chance(0.8)) return(call)
   more <- whole(1, 4)
   call$text <- sprintf("update(%s, sweeps = %d)", call$text, more)
-  call$run <- function(side) take(stats::update(call_on(side, "irm", args), sweeps = more, threads = side$threads))
+  call$run <- function(side) take(stats::update(call_on(side, "irm", args), sweeps = more,
+                                                run = weft_run(threads = side$threads)))
   call
 }

@@ -96,9 +96,9 @@ draw_kernel_sum <- function() {
   h <- some_bandwidth(p)
   kernel <- sample(call_kernels, 1)
   self <- chance(0.3)
-  args <- if (self) list(query = p$x[seq_len(min(nrow(p$x), 400)), , drop = FALSE])
-          else list(query = some_queries(p, h), reference = p$x)
-  points <- args$reference %||% args$query
+  args <- if (self) list(x = p$x[seq_len(min(nrow(p$x), 400)), , drop = FALSE])
+          else list(x = some_queries(p, h), reference = p$x)
+  points <- args$reference %||% args$x
   weights <- some_weights(nrow(points))
   shape <- if (d == 1L) "one" else pick("one", "each", "matrix", prob = c(15, 3, 2))
   args$bandwidth <- switch(shape, one = h, each = h * stats::runif(d, 0.5, 2), matrix = some_covariance(h, d))
@@ -142,7 +142,7 @@ exact_sums <- function(args) {
   args[c("method", "rel_error", "abs_error", "precision", "tree", "nodes")] <- NULL
   direct <- function(...) {
     here <- list(method = "direct", backend = "cpu", threads = 1, ...)
-    do.call(weft::kernel_sum, c(args[setdiff(names(args), names(here))], here))
+    call_with(weft::kernel_sum, c(args[setdiff(names(args), names(here))], here))
   }
   if (isTRUE(args$log)) return(list(log = direct()))
   sum <- direct()

@@ -2,7 +2,8 @@
 # same bits on both back ends, but for the estimators that take logarithms of sums of a pair's cells in another order.
 calls_mi <- function() {
   list(
-    draws = list(share = 2, make = draw_draws), discretize = list(share = 3, make = draw_discretize), mi_rank = list(share = 8, make = draw_mi_rank),
+    draws = list(share = 2, make = draw_draws), discretize = list(share = 3, make = draw_discretize),
+    mi_rank = list(share = 8, make = draw_mi_rank),
     mi_pairs = list(share = 10, make = draw_mi_pairs), mi_triples = list(share = 6, make = draw_mi_triples),
     mi_matrix = list(share = 12, make = draw_mi_matrix), mi_network = list(share = 8, make = draw_mi_network),
     mi_select = list(share = 3, make = draw_mi_select), mi_tuples = list(share = 2, make = draw_mi_tuples),
@@ -101,8 +102,8 @@ draw_mi_rank <- function() {
 # What a search keeps. Thresholds are often a score that occurs: what is equal to a threshold is kept.
 some_search <- function(d, order) {
   score <- function() {
-    found <- tryCatch(if (order == 2L) weft::mi_pairs(d$x, d$class, na = d$na, top = 5, backend = "cpu")
-                      else weft::mi_rank(d$x, d$class, na = d$na, backend = "cpu"), error = function(e) NULL)
+    found <- tryCatch(if (order == 2L) weft::mi_pairs(d$x, d$class, na = d$na, top = 5, run = "cpu")
+                      else weft::mi_rank(d$x, d$class, na = d$na, run = "cpu"), error = function(e) NULL)
     if (is.null(found) || !nrow(found)) 0.01 else found$mi[sample(nrow(found), 1L)]
   }
   c(d, list(top = pick(1, 2, 10, 100, 1000, Inf)), maybe(0.4, by = "interaction"),
@@ -262,7 +263,7 @@ draw_regulation <- function() {
   p <- whole(2, pick(6, 20, 45))
   x <- some_table(if (chance(0.1)) whole(100, 400) else whole(4, 60), p)
   args <- c(list(x = x, resamples = 2 * whole(1, 6), seed = whole(0, 1e6)), maybe(0.4, nonlinear = FALSE),
-            maybe(0.7, steps = whole(1, pick(4, 12, 32))), maybe(0.5, copies = whole(0, 3)),
+            maybe(0.7, steps = whole(1, pick(4, 12, 32))), maybe(0.5, null_copies = whole(0, 3)),
             maybe(0.4, regulators = some_columns(p, colnames(x))), maybe(0.3, targets = some_columns(p, colnames(x))))
   drawn_call("regulation", args, function(net) plain(list(as.matrix(net), attr(net, "edges"))))
 }

@@ -18,7 +18,7 @@ model_points <- function() {
 predicted_call <- function(f, made, how, agree) {
   run <- function(side) {
     fit <- call_on(side, f, made)
-    predicted <- do.call(stats::predict, c(list(fit), how, list(threads = side$threads)))
+    predicted <- do.call(stats::predict, c(list(fit), how, list(run = weft_run(threads = side$threads))))
     list(bandwidth = plain(fit$bandwidth), predicted = as.vector(predicted), scale = fit$log_scale)
   }
   same_bandwidth <- function(a, b) first_of(within(a$bandwidth, b$bandwidth, 0, "bandwidth"), agree(a, b))
@@ -53,7 +53,7 @@ draw_regression <- function() {
   how <- maybe(0.5, newdata = some_queries(p, p$h))
   bound <- (8 * made$rel_error + 1e-9) * max(abs(y - mean(y)), 1e-12 * max(abs(y)))
   predicted_call("kernel_regression", made, how, function(a, b) {
-    reached <- exact_sums(list(query = how$newdata %||% p$x, reference = p$x, weights = made$weights,
+    reached <- exact_sums(list(x = how$newdata %||% p$x, reference = p$x, weights = made$weights,
                                kernel = made$kernel, bandwidth = a$bandwidth))$sum
     some <- abs(reached / sum(made$weights %||% rep(1, n)) / 1e-290 - 1) > 1e-2 # there one side may say NA
     within(a$predicted[some], b$predicted[some], bound, "fit")
@@ -72,7 +72,7 @@ draw_gp <- function() {
   se <- chance(0.3)
   run <- function(side) {
     fit <- call_on(side, "gp_regression", made)
-    out <- stats::predict(fit, q, se = se, threads = side$threads)
+    out <- stats::predict(fit, q, se = se, run = weft_run(threads = side$threads))
     c(list(alpha = fit$alpha), if (se) out else list(fit = out))
   }
   move <- 2 * made$tolerance / made$noise * sqrt(sum(made$y^2)) + 1e-12

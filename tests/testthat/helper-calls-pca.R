@@ -34,7 +34,7 @@ draw_pca <- function() {
             maybe(0.4, scale = if (chance(0.7)) TRUE else stats::rexp(p) + 0.1),
             maybe(0.3, center = if (chance(0.7)) FALSE else stats::rnorm(p)),
             maybe(0.2, weights = stats::rexp(n) + 0.01), maybe(0.15, col_weights = stats::rexp(p) + 0.01),
-            maybe(0.2, tol = if (by_vectors) pick(1e-10, 1e-6) else pick(1e-10, 1e-4)))
+            maybe(0.2, tolerance = if (by_vectors) pick(1e-10, 1e-6) else pick(1e-10, 1e-4)))
   if (by_vectors && chance(0.2)) args$stop <- "paper"
   else if (chance(0.1)) args$precision <- "single"
   forms <- c("plain", if (is.null(args$precision)) c("sparse", "blocks", "file", "frame"))
@@ -88,7 +88,7 @@ pca_agree <- function(a, b, x, args) {
     if (both && !identical(a$rank, b$rank)) sprintf("rank: %g and %g", a$rank, b$rank),
     # a change of d by less than `tol`, in the units of the data, may be less than its rounding
     if (!paper && !identical(a$converged, b$converged)) "converged differs",
-    if (paper && both) within(a$d, b$d, 1e-3 * max(a$d) + 2 * (args$tol %||% 1e-7), "d")
+    if (paper && both) within(a$d, b$d, 1e-3 * max(a$d) + 2 * (args$tolerance %||% 1e-7), "d")
   )
 }
 
@@ -113,7 +113,7 @@ pca_promise <- function(fit, x, args, which) {
   if (identical(args$stop, "paper") || !all(fit$converged)) return(NULL)
   by_vectors <- fit$method %in% c("gs", "nipals")
   nipals <- fit$method == "nipals"
-  tol <- args$tol %||% if (by_vectors) 1e-8 else 1e-12
+  tol <- args$tolerance %||% if (by_vectors) 1e-8 else 1e-12
   f <- pca_formed(fit, x, args)
   top <- max(abs(f$x), 1e-300)
   true <- svd(f$x / top * f$row, 0, 0)$d[seq_along(fit$d)]
@@ -146,12 +146,12 @@ draw_pca_gaps <- function() {
   if (chance(0.1)) x[, 1L] <- degenerate_column(sample(degenerate_kinds, 1L), x[, 1L]) # most of them are refused
   else x <- x[, colSums(!is.na(x)) > 1, drop = FALSE]
   x <- x[rowSums(!is.na(x)) > 1, , drop = FALSE]
-  args <- c(list(x = x, k = whole(1, 2), tol = pick(1e-8, 1e-6), max_iter = 3000, seed = whole(0, 1e6)),
+  args <- c(list(x = x, k = whole(1, 2), tolerance = pick(1e-8, 1e-6), max_iterations = 3000, seed = whole(0, 1e6)),
             if (chance(0.5)) list(na = "em") else list(method = pick("nipals", "gs")), maybe(0.3, scale = TRUE))
   run <- function(side) {
     side["devices"] <- list(NULL)
     fields("d", "rotation", "rank", "converged")(call_on(side, "pca", args))
   }
-  agree <- function(a, b) if (all(a$converged, b$converged)) within(a$d, b$d, 1e3 * args$tol * max(a$d), "d")
+  agree <- function(a, b) if (all(a$converged, b$converged)) within(a$d, b$d, 1e3 * args$tolerance * max(a$d), "d")
   list(text = call_text("pca", args), run = run, agree = agree, exact = TRUE)
 }

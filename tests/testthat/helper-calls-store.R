@@ -39,11 +39,11 @@ draw_import <- function() {
       args$x <- file.path(folder, "m.mtx")
       invisible(Matrix::writeMM(sparse, args$x))
     }
-    store <- do.call(weft::weft_import, c(args, path = file.path(folder, "s.weft"), progress = FALSE))
+    store <- call_with(weft::weft_import, c(args, path = file.path(folder, "s.weft"), progress = FALSE))
     values <- store[, ]
     columns <- store[, rev(seq_len(ncol(store)))]
     fitted <- tryCatch(weft::pca(if (scaled) weft::store_normalise(store) else store, 1, seed = 1,
-                                 threads = side$threads, progress = FALSE), weft_error = class)
+                                 run = weft_run(threads = side$threads, progress = FALSE)), weft_error = class)
     list(plain(dim(store)), values@i, values@p, values@x, columns@i, columns@x,
          if (is.list(fitted)) plain(unclass(fitted)[c("sdev", "center")]) else fitted)
   }

@@ -12,7 +12,8 @@ drawn_call <- function(f, args, take = plain, agree = same_bits, exact = TRUE, t
 
 call_on <- function(side, f, args) {
   f <- get(f, asNamespace("weft"))
-  out <- do.call(f, c(args, side[setdiff(intersect(names(side), names(formals(f))), names(args))]))
+  side <- side[setdiff(intersect(names(side), settings_of_run), names(args))]
+  out <- call_with(f, c(args, if ("run" %in% names(formals(f))) side))
   last_run$backend <- attr(out, "backend") %||% (if (is.list(out)) out$backend) %||% "cpu"
   out
 }

@@ -21,24 +21,24 @@ capability_calls <- function() {
                                                    threshold = 0.1), mi_select = with_class(mi_select, k = 2),
     discretize = of_numbers(discretize, bins = 3),
     pca = of_numbers(pca, k = 2), pca_choose_k = of_numbers(pca_choose_k, method = "gavish_donoho"),
-    bn_scores = list(f = bn_scores, data = "data", args = list(data = binary, max_parents = 2)),
-    "bn_scores, score = \"bge\"" = list(f = bn_scores, data = "data",
-                                        args = list(data = numbers, score = "bge", max_parents = 2)),
-    "bn_scores, score = \"bds\"" = list(f = bn_scores, data = "data",
-                                        args = list(data = binary, score = "bds", max_parents = 2)),
-    bn_learn = list(f = bn_learn, data = "data", args = c(list(data = binary, max_parents = 2), few)),
-    bn_exact = list(f = bn_exact, data = "data", args = list(data = binary, max_parents = 2)),
-    bn_search = list(f = bn_search, data = "data", args = list(data = numbers, kicks = 5)),
-    "bn_search, score = \"bic\"" = list(f = bn_search, data = "data",
-                                        args = list(data = binary, score = "bic", kicks = 5)),
-    kernel_sum = of_numbers(kernel_sum, bandwidth = 1, data = "query"), kde = of_numbers(kde, bandwidth = "scott"),
+    bn_scores = list(f = bn_scores, data = "x", args = list(x = binary, max_parents = 2)),
+    "bn_scores, score = \"bge\"" = list(f = bn_scores, data = "x",
+                                        args = list(x = numbers, score = "bge", max_parents = 2)),
+    "bn_scores, score = \"bds\"" = list(f = bn_scores, data = "x",
+                                        args = list(x = binary, score = "bds", max_parents = 2)),
+    bn_learn = list(f = bn_learn, data = "x", args = c(list(x = binary, max_parents = 2), few)),
+    bn_exact = list(f = bn_exact, data = "x", args = list(x = binary, max_parents = 2)),
+    bn_search = list(f = bn_search, data = "x", args = list(x = numbers, control = list(kicks = 5))),
+    "bn_search, score = \"bic\"" = list(f = bn_search, data = "x",
+                                        args = list(x = binary, score = "bic", control = list(kicks = 5))),
+    kernel_sum = of_numbers(kernel_sum, bandwidth = 1), kde = of_numbers(kde, bandwidth = "scott"),
     kernel_regression = of_numbers(kernel_regression, y = numbers[, 1], bandwidth = 1),
     gp_regression = of_numbers(gp_regression, y = numbers[, 1]), kernel_pca = of_numbers(kernel_pca, k = 2),
-    irm = list(f = irm, data = "A", args = list(A = binary, chains = 1, sweeps = 4, seed = 1)),
-    "irm, real values" = list(f = irm, data = "A",
-                              args = list(A = numbers, family = "gaussian", chains = 1, sweeps = 4, seed = 1)),
-    irm_log_posterior = list(f = irm_log_posterior, data = "A",
-                             args = list(A = binary, row_cluster = rep(1:2, 20), col_cluster = rep(1:2, 3))),
+    irm = list(f = irm, data = "x", args = list(x = binary, chains = 1, sweeps = 4, seed = 1)),
+    "irm, real values" = list(f = irm, data = "x",
+                              args = list(x = numbers, family = "gaussian", chains = 1, sweeps = 4, seed = 1)),
+    irm_log_posterior = list(f = irm_log_posterior, data = "x",
+                             args = list(x = binary, row_cluster = rep(1:2, 20), col_cluster = rep(1:2, 3))),
     gene_ranking = of_numbers(gene_ranking, class), gene_clusters = of_numbers(gene_clusters, k = 2, seed = 1),
     gene_cells = list(f = gene_cells, data = "x", args = list(x = binary, k = 2, sweeps = 10, seed = 1))
   )
@@ -48,33 +48,34 @@ capability_of <- function(call, what) {
   args <- call$args
   known <- names(formals(call$f))
   x <- args[[call$data]]
-  needs <- c(cuda = "backend", devices = "devices", ranks = "distributed", seed = "seed")
+  needs <- c(cuda = "run", devices = "run", ranks = "run", seed = "seed")
   if (what %in% names(needs) && !needs[[what]] %in% known) return("no")
   if (what %in% c("cuda", "devices") && !nrow(weft_devices())) return(NA_character_)
   if (what == "ranks" && !isTRUE(weft_sitrep()$mpi)) return(NA_character_)
   if (what == "delayed" && !requireNamespace("DelayedArray", quietly = TRUE)) return(NA_character_)
   args <- switch(what,
-    cpu = if ("backend" %in% known) c(args, backend = "cpu") else args,
-    cuda = c(args, backend = "cuda"), devices = c(args, list(devices = "all", backend = "cuda")),
-    ranks = c(args, distributed = TRUE), seed = utils::modifyList(args, list(seed = 2)),
+    cpu = if ("run" %in% known) c(args, run = "cpu") else args,
+    cuda = c(args, run = "cuda"), devices = c(args, list(run = weft_run("cuda", devices = "all"))),
+    ranks = c(args, list(run = weft_run(ranks = TRUE))), seed = utils::modifyList(args, list(seed = 2)),
     sparse = utils::modifyList(args, stats::setNames(list(Matrix::Matrix(x, sparse = TRUE)), call$data)),
     store = {
       file <- withr::local_tempfile(fileext = ".weft")
-      args[[call$data]] <- weft_import(x, file, progress = FALSE)
+      args[[call$data]] <- weft_import(x, file, run = weft_run(progress = FALSE))
       args
     },
     delayed = utils::modifyList(args, stats::setNames(list(DelayedArray::DelayedArray(x)), call$data)),
     missing = {
       x[3, 2] <- NA
       args[[call$data]] <- x
-      if (any(c("na", "...") %in% known) && !identical(call$f, discretize) && !identical(call$f, irm)) {
+      passed_on <- any(vapply(list(bn_learn, bn_exact, mi_network), identical, NA, call$f)) # in `...`
+      if ("na" %in% known || passed_on) {
         args$na <- if (identical(call$f, pca)) "em" else "drop"
       }
       args
     })
   refused <- function(condition) "no"
   tryCatch({
-    out <- suppressWarnings(do.call(call$f, args))
+    out <- suppressWarnings(call_with(call$f, args))
     ran <- if (inherits(out, "weft_clusters")) out$backend else attr(out, "backend")
     if (what == "cuda" && identical(ran, "cpu")) "no" else "yes" # some work is always on the CPU
   }, weft_error_input = refused, weft_error_device = refused)

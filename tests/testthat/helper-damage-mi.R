@@ -106,7 +106,7 @@ mi_damage_cases <- function() {
     weft_bins = list(predict = function(x) predict(x, numbers), rank = function(x) mi_rank(x, data$class)),
     weft_mi_pack = list(pairs = mi_pairs, triples = mi_triples, tuples = function(x) mi_tuples(x, order = 3),
                         rank = mi_rank, permuted = function(x) mi_rank(x, permutations = 3),
-                        full = function(x) mi_pairs(x, full = TRUE),
+                        full = function(x) mi_pairs(x, control = list(full = TRUE)),
                         dim = dim, some = function(x) mi_pairs(x, features = 1:3)),
     weft_file = list(dim = dim, rows = function(x) x[1:2, ], pca = function(x) pca(x, 1))
   )

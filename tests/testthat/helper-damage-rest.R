@@ -15,9 +15,11 @@ rest_damage_cases <- function(only = NULL) {
   fits <- errors_fits(data, folder)
   groups <- rep(c("a", "b"), 15)
   made <- list(
-    weft_regulation = regulation(data$numbers, steps = 2, resamples = 4, copies = 1, seed = 1, progress = FALSE),
-    weft_comparison = regulation(data$numbers, steps = 2, resamples = 4, copies = 0, compare = groups, permutations = 3,
-                                 seed = 1, progress = FALSE),
+    weft_regulation = regulation(data$numbers, seed = 1, run = weft_run(progress = FALSE),
+                                 control = list(steps = 2, resamples = 4, null_copies = 1)),
+    weft_comparison = regulation(data$numbers, compare = groups, permutations = 3, seed = 1,
+                                 run = weft_run(progress = FALSE),
+                                 control = list(steps = 2, resamples = 4, null_copies = 0)),
     weft_irm_summary = summary(fits$weft_irm), weft_plink = plink_file(folder("snps.bed"))
   )
   measured <- with_gaps(data$genes$x, 0.02)
@@ -27,7 +29,7 @@ rest_damage_cases <- function(only = NULL) {
     measured = gene_quality(measured, data$genes$class, day, covariates = data.frame(age = seq_len(40))),
     levels = gene_ranking(data$genes$x, factor(rep_len(c("a", "b", "c"), 40))), # several contrasts
     given = gene_clusters(data$genes$x, k = 3, seed = 1),
-    left_out = gene_network(data$genes$x[1:6, ], data$genes$class[1:6], seed = 1, progress = FALSE),
+    left_out = gene_network(data$genes$x[1:6, ], data$genes$class[1:6], seed = 1, run = weft_run(progress = FALSE)),
     line = kde(data$numbers[, 1L], 0.5)
   ))
   here <- c("weft_bn_features", "weft_bn_search", "weft_irm", "weft_kde", "weft_kernel_regression", "weft_gp",

@@ -16,7 +16,7 @@ valid_calls <- function(variants = FALSE) {
 exported_calls <- function(arguments) {
   lapply(stats::setNames(nm = names(arguments)), function(name) {
     f <- getExportedValue("weft", name)
-    list(f = f, args = c(arguments[[name]], quiet_arguments(f, names(arguments[[name]]))),
+    list(f = f, args = as_arguments(f, c(arguments[[name]], quiet_arguments(f, names(arguments[[name]])))),
          sweep = setdiff(names(formals(f)), "..."))
   })
 }
@@ -29,7 +29,7 @@ errors_folder <- function() {
 }
 
 quiet_arguments <- function(f, given) {
-  quiet <- list(threads = 1, progress = FALSE, backend = "cpu", seed = 1)
+  quiet <- list(run = weft_run("cpu", threads = 1, progress = FALSE), seed = 1)
   quiet[setdiff(intersect(names(quiet), names(formals(f))), given)]
 }
 
@@ -57,9 +57,10 @@ errors_data <- function(path, sparse = TRUE) {
 }
 
 errors_fits <- function(d, path) {
-  quiet <- function(...) gene_network(..., seed = 1, progress = FALSE,
-                                      steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE))
-  bn <- bn_learn(d$levels[1:3], iterations = 50, chains = 1, seed = 1, progress = FALSE)
+  quiet <- function(...) call_with(gene_network, list(..., seed = 1, run = weft_run(progress = FALSE),
+                                                      steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE,
+                                                                   outliers = FALSE)))
+  bn <- bn_learn(d$levels[1:3], iterations = 50, chains = 1, seed = 1, run = weft_run(progress = FALSE))
   checked <- gene_quality(d$genes$x, d$genes$class)
   components <- gene_components(checked, 3, leading = 2, seed = 1)
   other <- d$dag
@@ -71,20 +72,23 @@ errors_fits <- function(d, path) {
        weft_selection = mi_select(d$levels, d$class, 2),
     weft_bins = discretize(as.data.frame(d$numbers), bins = 3), weft_mi_pack = mi_pack(d$levels, d$class),
     weft_file = weft_file(path("numbers"), 2), weft_kernel_tree = kernel_tree(d$numbers[, 1:2]),
-    weft_bn = bn, weft_bn_fit = bn_fit(bn, d$levels[1:3]), weft_bn_scores = bn_scores(d$levels[1:3], 2),
+    weft_bn = bn, weft_bn_fit = bn_fit(d$levels[1:3], bn), weft_bn_scores = bn_scores(d$levels[1:3], 2),
     weft_bn_exact = bn_exact(d$levels[1:3]), weft_bn_compare = bn_compare(other, d$dag),
     weft_bn_features = bn_features(bn_exact(d$levels[1:3], posterior = "dag"), draws = 20, seed = 1),
-    weft_bn_search = bn_search(d$levels[1:3], seed = 1, kicks = 5),
-    weft_irm = irm(d$links, chains = 1, sweeps = 6, seed = 1, checkpoint = path("checkpoint"), progress = FALSE),
-    weft_pca = pca(d$numbers, 2, seed = 1), weft_pca_k = pca_choose_k(d$numbers, seed = 1, times = 2),
+    weft_bn_search = bn_search(d$levels[1:3], seed = 1, control = list(kicks = 5)),
+    weft_irm = irm(d$links, chains = 1, sweeps = 6, seed = 1, run = weft_run(progress = FALSE),
+                   control = list(checkpoint = path("checkpoint"))),
+    weft_pca = pca(d$numbers, 2, seed = 1), weft_pca_k = pca_choose_k(d$numbers, seed = 1, permutations = 2),
     weft_kde = kde(d$numbers[, 1:2], .5), weft_kernel_regression = kernel_regression(d$numbers[, 2], d$y, .5),
     weft_gp = gp_regression(d$numbers[, 2], d$y, bandwidth = 1, noise = .1), weft_kernel_pca = kernel_pca(d$numbers, 2),
     weft_quality = checked, weft_gene_network = quiet(d$genes$x, d$genes$class),
-    weft_ranking = gene_ranking(checked), weft_clusters = gene_clusters(checked, seed = 1, progress = FALSE),
+    weft_ranking = gene_ranking(checked), weft_clusters = gene_clusters(checked, seed = 1,
+                                                                        run = weft_run(progress = FALSE)),
     weft_outliers = gene_outliers(components, data = checked), weft_example = d$genes,
     weft_gene_sets = gene_sets(letters[1:4], list(one = letters[1:6]), letters),
     weft_store = weft_import(abs(d$numbers), path("numbers.weft"), overwrite = TRUE),
-    weft_cells = gene_cells(d$counts, k = 2, least = 1, sweeps = 4, seed = 1, progress = FALSE)
+    weft_cells = gene_cells(d$counts, k = 2, seed = 1, run = weft_run(progress = FALSE),
+                            control = list(min_cells = 1, sweeps = 4))
   )
 }
 
@@ -109,8 +113,8 @@ mi_arguments <- function(d, fits, path) {
     weft_store = list(path = path("numbers.weft")), store_data = list(x = fits$weft_store, side = "rows"),
     store_normalise = list(x = fits$weft_store),
     weft_example = list(name = "expression", n = 20, p = 12), pca = list(x = d$numbers, k = 2),
-    pca_choose_k = list(x = d$numbers, times = 2),
-       regulation = list(x = d$numbers, steps = 2, resamples = 4, copies = 0)
+    pca_choose_k = list(x = d$numbers, permutations = 2), weft_run = list(threads = 1),
+       regulation = list(x = d$numbers, control = list(steps = 2, resamples = 4, null_copies = 0))
   )
 }
 
@@ -120,7 +124,7 @@ kernel_arguments <- function(d) {
     gp_regression = list(x = one, y = d$y, bandwidth = 1, noise = .1), kde = list(x = d$numbers[, 1:2], bandwidth = .5),
     kernel_bandwidth = list(x = one, grid = c(.2, .5)), kernel_pca = list(x = d$numbers, k = 2),
     kernel_regression = list(x = one, y = d$y, bandwidth = .5), kernel_tree = list(x = d$numbers),
-    kernel_sum = list(query = d$numbers[1:3, ], reference = d$numbers)
+    kernel_sum = list(x = d$numbers[1:3, ], reference = d$numbers), kernel_polynomial = list(degree = 2)
   )
 }
 
@@ -130,27 +134,28 @@ bn_arguments <- function(d, fits) {
   writeLines(c("variable a { type discrete [ 2 ] { yes, no }; }", "probability ( a ) { table 0.2, 0.8; }"), file)
   list(
     bn_features = list(fit = bn_exact(data, posterior = "dag"), draws = 10), bn_read = list(file = file),
-    bn_compare = list(a = d$dag, truth = d$dag), bn_convert = list(x = d$dag, to = "igraph"),
+    bn_compare = list(x = d$dag, truth = d$dag), bn_convert = list(x = d$dag, to = "igraph"),
        bn_cpdag = list(dag = d$dag),
-    bn_exact = list(data = data), bn_fit = list(dag = d$dag, data = data),
-       bn_learn = list(data = data, iterations = 20, chains = 1),
-    bn_local_score = list(data = data, node = "a", parents = "b"),
-       bn_log_lik = list(fit = fits$weft_bn_fit, data = data),
+    bn_exact = list(x = data), bn_fit = list(x = data, dag = d$dag),
+       bn_learn = list(x = data, iterations = 20, chains = 1),
+    bn_local_score = list(x = data, node = "a", parents = "b"),
+       bn_log_lik = list(fit = fits$weft_bn_fit, x = data),
     bn_prior = list(nodes = c("a", "b", "c")), bn_sample = list(fit = fits$weft_bn_fit, n = 2),
-       bn_score = list(data = data, dag = d$dag),
-    bn_scores = list(data = data), bn_search = list(data = data, kicks = 5)
+       bn_score = list(x = data, dag = d$dag),
+    bn_scores = list(x = data), bn_search = list(x = data, control = list(kicks = 5))
   )
 }
 
 irm_arguments <- function(d, fits, path) {
   list(
-    irm = list(A = d$links, chains = 1, sweeps = 4), irm_auc = list(score = c(.2, .7, .4), truth = c(0, 1, 0)),
-    irm_log_posterior = list(A = as.matrix(d$links) * 1, row_cluster = rep(1, 12), col_cluster = rep(1, 12),
+    irm = list(x = d$links, chains = 1, sweeps = 4), irm_prior = list(alpha = 1),
+    irm_auc = list(score = c(.2, .7, .4), truth = c(0, 1, 0)),
+    irm_log_posterior = list(x = as.matrix(d$links) * 1, row_cluster = rep(1, 12), col_cluster = rep(1, 12),
                              type = "bipartite"),
     irm_nmi = list(a = c(1, 1, 2), b = c(1, 2, 2)), irm_resume = list(file = path("checkpoint")),
     irm_sample = list(n_row = 5, n_col = 4, k = 2), irm_words = list(x = fits$weft_irm),
     read_bag_of_words = list(file = path("words"), vocab = path("words.vocab")),
-    write_bag_of_words = list(A = d$words, file = path("out"), vocab = path("out.vocab"))
+    write_bag_of_words = list(x = d$words, file = path("out"), vocab = path("out.vocab"))
   )
 }
 
@@ -162,7 +167,7 @@ gene_arguments <- function(d, fits, path) {
     gene_clusters = c(q, genes = 5),
     gene_components = c(q, k = 2, leading = 1), gene_mi_network = q, gene_pairs = c(q, permutations = 2),
     gene_ranking = q,
-    gene_regulation = c(q, steps = 2, resamples = 4, copies = 0),
+    gene_regulation = c(q, steps = 2, resamples = 4, null_copies = 0),
     gene_network = list(x = d$genes$x, class = d$genes$class,
                         steps = list(components = FALSE, ranking = FALSE, pairs = FALSE, network = FALSE,
                                      clusters = FALSE, bayes = FALSE, outliers = FALSE)),
@@ -182,7 +187,7 @@ optional_arguments <- function(d) {
   if (requireNamespace("SummarizedExperiment", quietly = TRUE)) {
     se <- SummarizedExperiment::SummarizedExperiment(list(logcounts = t(d$genes$x)),
                                                      colData = data.frame(group = d$genes$class))
-    fit <- gene_network(se, "group", seed = 1, progress = FALSE,
+    fit <- gene_network(se, "group", seed = 1, run = weft_run(progress = FALSE),
                         steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE))
     out$add_results <- list(x = se, fit = fit)
   }

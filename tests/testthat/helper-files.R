@@ -17,7 +17,7 @@ file_readers <- function() {
   of_plink <- function(broken) list(
     ending = broken, make = function(path) file.copy(genotypes("make", broken), path),
     read = function(path) read_plink(genotypes(path, broken)))
-  import <- function(path) weft_import(path, tempfile(fileext = ".weft"), progress = FALSE)
+  import <- function(path) weft_import(path, tempfile(fileext = ".weft"), run = weft_run(progress = FALSE))
   market <- function(path) writeLines(c("%%MatrixMarket matrix coordinate integer general", "3 2 3", "1 1 5", "3 1 1",
                                         "2 2 7"), path)
   bif <- c("network example { }", "variable rain { type discrete [ 2 ] { yes, no }; }",
@@ -44,8 +44,9 @@ file_readers <- function() {
     bn_read = list(ending = ".bif", make = function(path) writeLines(bif, path), read = bn_read),
     bed = of_plink(".bed"), bim = of_plink(".bim"), fam = of_plink(".fam"),
     checkpoint = list(ending = ".rds", make = function(path) {
-      irm(diag(3), chains = 1, sweeps = 2, seed = 1, progress = FALSE, checkpoint = path)
-    }, read = function(path) irm_resume(path, progress = FALSE)),
+      irm(diag(3), chains = 1, sweeps = 2, seed = 1, run = weft_run(progress = FALSE),
+          control = list(checkpoint = path))
+    }, read = function(path) irm_resume(path, run = weft_run(progress = FALSE))),
     market = list(ending = ".mtx", make = market, read = import),
     tenx_matrix = list(ending = ".mtx", make = market, read = function(path) folder_file(path, "matrix.mtx")),
     tenx_cells = list(ending = ".tsv", make = function(path) writeLines(c("c1", "c2"), path),
@@ -54,7 +55,7 @@ file_readers <- function() {
       rhdf5::h5createFile(path)
       rhdf5::h5write(matrix(c(1, 2, 3, 4), 2), path, "X")
     }, read = import),
-    store = list(ending = ".weft", make = function(path) weft_import(diag(3), path, progress = FALSE),
+    store = list(ending = ".weft", make = function(path) weft_import(diag(3), path, run = weft_run(progress = FALSE)),
                  read = weft_store),
     numbers = list(ending = ".bin", make = function(path) writeBin(c(1, 2, 3, 4), path),
                    read = function(path) as.matrix(weft_file(path, ncol = 2)))
@@ -76,9 +77,11 @@ file_writers <- function() {
       write_bag_of_words(words, bag <- tempfile(), path)
       unlink(bag)
     },
-    store = function(path) weft_import(matrix(sin(seq_len(1e4)), 100), path, overwrite = TRUE, progress = FALSE),
+    store = function(path) weft_import(matrix(sin(seq_len(1e4)), 100), path, overwrite = TRUE,
+                                       run = weft_run(progress = FALSE)),
     checkpoint = function(path) {
-      irm(words, family = "poisson", chains = 4, sweeps = 20, seed = 1, progress = FALSE, checkpoint = path)
+      irm(words, family = "poisson", chains = 4, sweeps = 20, seed = 1, run = weft_run(progress = FALSE),
+          control = list(checkpoint = path))
     },
     report = function(path) { # what weft_report() does with the page
       weft:::check_output(path, "file")

@@ -142,7 +142,7 @@ expect_exact <- function(backend, sweeps) {
     for (sampler in c("blocked", if (backend == "cpu") "collapsed")) {
       for (split in if (name == "bipartite, missing") c(0, 2) else 2) {
         k <- if (sampler == "blocked") 3
-        fit <- suppressWarnings(do.call(irm, c(cases[[name]], list(
+        fit <- suppressWarnings(call_with(irm, c(cases[[name]], list(
           sampler = sampler, max_clusters = k, split_merge = split, chains = 16, sweeps = sweeps, thin = 1, burn_in = 0,
           seed = 11,
           backend = backend))), "weft_warning_truncation")

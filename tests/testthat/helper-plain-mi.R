@@ -83,7 +83,7 @@ plain_rank <- function() {
   d <- plain_features(whole(1, 8))
   unit <- pick("bits", "nats")
   scale <- if (unit == "bits") 1 else log(2)
-  found <- do.call(weft::mi_rank, c(arguments(d), unit = unit))
+  found <- call_with(weft::mi_rank, c(arguments(d), unit = unit))
   found <- found[match(names(d$columns), found$feature), ]
   expected <- vapply(d$columns, function(z) {
     rows <- !is.na(z) & !is.na(d$classes)
@@ -116,7 +116,7 @@ plain_search <- function(d, order, search, more = list(), strata = rep(1L, lengt
   }
   bars <- list(min_mi = if (chance(0.3)) between(mi), min_gain = if (chance(0.3)) between(gain))
   bars <- bars[lengths(bars) > 0L]
-  found <- do.call(search, c(arguments(d), more, bars, list(top = Inf, by = by, unit = unit)))
+  found <- call_with(search, c(arguments(d), more, bars, list(top = Inf, by = by, unit = unit)))
   keep <- mi >= (bars$min_mi %||% -Inf) & gain >= (bars$min_gain %||% -Inf)
   key <- function(names) apply(matrix(names, order), 2L, paste, collapse = "\r")
   kept <- key(names(d$columns)[sets])[keep]
@@ -216,7 +216,7 @@ plain_numbers <- function() {
   unit <- pick(1, 0.1, 1 / 3)
   args <- list(x = x * unit, estimator = estimator, na = na)
   if (estimator == "ksg") args$k <- k
-  found <- plain_matrix(do.call(weft::mi_matrix, args))
+  found <- plain_matrix(call_with(weft::mi_matrix, args))
   for (i in seq_len(ncol(x) - 1L)) for (j in (i + 1L):ncol(x)) {
     rows <- stats::complete.cases(x[, c(i, j)])
     a <- x[rows, i]
@@ -293,7 +293,7 @@ plain_select <- function() {
   d <- plain_features(whole(2, 6), 80)
   method <- pick("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim")
   k <- whole(1, length(d$columns))
-  found <- do.call(weft::mi_select, c(arguments(d), list(k = k, method = method)))
+  found <- call_with(weft::mi_select, c(arguments(d), list(k = k, method = method)))
   chosen <- match(found$feature, names(d$columns))
   for (step in seq_len(length(chosen) + (length(chosen) < k))) {
     before <- chosen[seq_len(step - 1L)]
@@ -396,7 +396,7 @@ same_split <- function() {
   whole_rank <- ranked(seq_len(p))
   m <- plain_matrix(weft::mi_matrix(d$x, na = d$na))
   cross <- plain_matrix(weft::mi_matrix(d$x[, one, drop = FALSE], d$x[, two, drop = FALSE], na = d$na))
-  pairs <- function(...) as.data.frame(weft::mi_pairs(d$x, d$class, na = d$na, top = Inf, ...))
+  pairs <- function(...) as.data.frame(call_with(weft::mi_pairs, list(d$x, d$class, na = d$na, top = Inf, ...)))
   of_both <- rbind(if (length(one) > 1L) pairs(features = one), if (length(two) > 1L) pairs(features = two),
                    pairs(features = one, with = two))
   first_of(same_bits(both[match(whole_rank$feature, both$feature), "mi"], whole_rank$mi),

@@ -112,7 +112,7 @@ weft_ranking_of <- function(d) {
   control <- list(trend = d$trend, robust = FALSE, shape = FALSE, weights = if (d$counts) "auto" else "none")
   control$factors <- d$factors
   weft::gene_ranking(d$x, d$formula, data = d$data, term = d$term, contrasts = d$contrasts, control = control,
-                     threads = 1, progress = FALSE)
+                     run = weft_run(threads = 1, progress = FALSE))
 }
 
 # list(t or f, p, log10_p, estimate, d0, s02) of the named genes.

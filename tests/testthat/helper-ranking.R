@@ -54,13 +54,14 @@ plain_control <- list(trend = FALSE, robust = FALSE, weights = "none")
 
 # What gene_quality() returns, with the values before batches were taken out.
 measured_quality <- function(d, ...) {
-  q <- suppressWarnings(gene_quality(d$x, d$class, ...), classes = "weft_warning")
+  q <- suppressWarnings(call_with(gene_quality, list(d$x, d$class, ...)), classes = "weft_warning")
   q$measured <- d$x[, colnames(q$x)]
   q
 }
 
 counted_quality <- function(counts, class, ...) {
-  q <- suppressWarnings(gene_quality(counts, class, ..., transform = "counts"), classes = "weft_warning")
+  q <- suppressWarnings(call_with(gene_quality, list(counts, class, ..., transform = "counts")),
+                        classes = "weft_warning")
   q$counts <- counts[, colnames(q$x)]
   q
 }

@@ -8,7 +8,9 @@ run_ranks <- function(size, code) {
   skip_if(!nzchar(mpirun) || !attr(.Call(weft:::C_weft_mpi, weft:::libs_dir()), "available"), "no MPI")
   folder <- withr::local_tempdir()
   script <- file.path(folder, "job.R")
-  writeLines(c("suppressMessages(library(weft))", sprintf(".lines <- sprintf('%s/%%d.txt', Sys.getpid())", folder),
+  helper <- normalizePath(testthat::test_path("helper-arguments.R"))
+  writeLines(c("suppressMessages(library(weft))", sprintf("source('%s')", helper),
+               sprintf(".lines <- sprintf('%s/%%d.txt', Sys.getpid())", folder),
                "cat <- function(...) base::cat(..., file = .lines, append = TRUE)", code), script)
   oversubscribe <- if (any(grepl("Open MPI", system2(mpirun, "--version", stdout = TRUE)))) "--oversubscribe"
   withr::local_envvar(OMPI_ALLOW_RUN_AS_ROOT = 1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1, OMP_NUM_THREADS = 1,

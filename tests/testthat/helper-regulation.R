@@ -117,7 +117,7 @@ twins_regulation <- function() {
     x
   }
   run <- function(x, ...) {
-    net <- regulation(x, seed = 1, ...)
+    net <- call_with(regulation, list(x, seed = 1, ...))
     list(as.matrix(net), attr(net, "edges"))
   }
   list(
@@ -126,7 +126,7 @@ twins_regulation <- function() {
     "regulation, some regulators and targets" = list(tolerance = 0, work = function(backend) {
       p <- sample(20:200, 1)
       run(data(sample(8:200, 1), p), regulators = sample(p, sample(15, 1)), targets = sample(p, sample(19, 1)),
-          copies = 2, steps = 8, resamples = 4, backend = backend)
+          null_copies = 2, steps = 8, resamples = 4, backend = backend)
     }),
     "regulation, linear" = list(tolerance = 0, work = function(backend) {
       run(data(sample(8:90, 1), sample(4:300, 1)), resamples = 4, nonlinear = FALSE, steps = 3, backend = backend)
@@ -136,7 +136,7 @@ twins_regulation <- function() {
       x <- data(n, sample(c(5, 40, 90), 1))
       x <- Matrix::Matrix(pmax(round(4 * x - sample(0:4, 1)), 0), sparse = TRUE)
       regulators <- sample(ncol(x), sample(ncol(x), 1))
-      lapply(c(TRUE, FALSE), function(nonlinear) run(x, transform = "counts", regulators = regulators, copies = 2,
+      lapply(c(TRUE, FALSE), function(nonlinear) run(x, transform = "counts", regulators = regulators, null_copies = 2,
                                                      resamples = 4, nonlinear = nonlinear, backend = backend))
     }),
     "regulation, many steps" = list(tolerance = 0, work = function(backend) {

@@ -107,7 +107,8 @@ damage_cases <- function(drawn = 0) {
   d <- bn_test_data(120)[1:4]
   numbers <- withr::with_seed(1, data.frame(a = stats::rnorm(50), b = stats::rnorm(50), c = stats::rnorm(50)))
   chain <- matrix(c(0, 0, 0, 1, 0, 0, 0, 1, 0), 3L, dimnames = list(names(numbers), names(numbers)))
-  run <- function(...) bn_learn(d, iterations = 60, thin = 5, chains = 2, top = 3, seed = 1, ...)
+  run <- function(...) call_with(bn_learn, list(d, iterations = 60, chains = 2, top = 3, seed = 1, ...,
+                                                control = list(thin = 5)))
   exact <- bn_exact(d, posterior = "dag")
   shown <- list(print = print, summary = summary, frame = as.data.frame, tidy = tidy, glance = glance,
                 picture = picture)
@@ -117,11 +118,12 @@ damage_cases <- function(drawn = 0) {
     convert = bn_convert, coda = function(x) bn_convert(x, "coda"), igraph = function(x) bn_convert(x, "igraph"),
     cpdag = bn_cpdag,
     compare = function(x) bn_compare(x, exact$dag), truth = function(x) bn_compare(exact, x),
-    fit = function(x) bn_fit(x, d),
+    fit = function(x) bn_fit(d, x),
     score = function(x) bn_score(d, x), start = function(x) bn_learn(d, iterations = 5, start = x, seed = 1),
     update = function(x) stats::update(x, iterations = 10), tables = network_tables
   ))
-  learn <- function(...) function(x) bn_learn(x, iterations = 20, thin = 2, chains = 2, seed = 1, ...)
+  learn <- function(...) function(x) call_with(bn_learn, list(x, iterations = 20, chains = 2, seed = 1, ...,
+                                                              control = list(thin = 2)))
   table <- c(shown, list(learn = learn(), sum = learn(target = "sum"),
                          uniform = learn(target = "uniform"), exact = bn_exact,
                          order = function(x) bn_exact(x, posterior = "order"),
@@ -149,8 +151,8 @@ damage_cases <- function(drawn = 0) {
     "an exact network" = list(exact, network, "convert"),
     "a table" = list(bn_scores(d, 2, keep = "all"), table, c("learn", "sum", "exact")),
     "a Gaussian table" = list(bn_scores(numbers, 2, "bge"), table, "learn"),
-    "a fit" = list(bn_fit(exact, d), fit(d), c("sample", "predict")),
-    "a Gaussian fit" = list(bn_fit(chain, numbers), fit(numbers), c("sample", "predict")),
+    "a fit" = list(bn_fit(d, exact), fit(d), c("sample", "predict")),
+    "a Gaussian fit" = list(bn_fit(numbers, chain), fit(numbers), c("sample", "predict")),
     "a prior" = list(prior, list(print = print, scores = function(x) bn_scores(d, prior = x),
                                  score = function(x) bn_score(d, exact, prior = x)), "scores"),
     "a comparison" = list(bn_compare(run(target = "sum"), exact),

@@ -89,7 +89,7 @@ import_spoilt <- function(file, to) {
   writeBin(spoil_bytes(whole), file)
   from <- if (basename(dirname(file)) == "tenx") dirname(file) else file
   tryCatch({
-    x <- suppressWarnings(weft_import(from, to, overwrite = TRUE, progress = FALSE))
+    x <- suppressWarnings(weft_import(from, to, overwrite = TRUE, run = weft_run(progress = FALSE)))
     methods::validObject(x[, ])
     store_data(x)
     summary(x)

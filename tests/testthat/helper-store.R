@@ -8,7 +8,8 @@ some_counts <- function(n, p, density = 0.1) {
 
 # A store in a file that goes with the test.
 as_store <- function(x, ..., envir = parent.frame()) {
-  weft_import(x, withr::local_tempfile(fileext = ".weft", .local_envir = envir), ..., progress = FALSE)
+  call_with(weft_import, list(x, withr::local_tempfile(fileext = ".weft", .local_envir = envir), ...,
+                              run = weft_run(progress = FALSE)))
 }
 
 store_file <- function(x) unclass(x)$path

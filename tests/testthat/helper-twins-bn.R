@@ -8,8 +8,8 @@ twins_bn <- function() {
   }
   fields <- function(table) unclass(table)[c("start", "score", "parents", "bits")]
   scores <- function(levels, n, ...) {
-    list(tolerance = 0, work = function(backend) fields(bn_scores(some(levels(), sample(n, 1)), ...,
-                                                                  backend = backend)))
+    list(tolerance = 0, work = function(backend) fields(call_with(bn_scores, list(some(levels(), sample(n, 1)), ...,
+                                                                                  run = backend))))
   }
   learned <- function(fit) {
     fit[c("score", "dags", "best_sets", "edges", "trace", "order", "layer", "counts", "sampled", "sample_score",
@@ -18,9 +18,11 @@ twins_bn <- function() {
   chains <- function(target, p, ..., max_parents = 3) {
     list(tolerance = 0, work = function(backend) {
       table <- bn_scores(some(sample(2:3, p, TRUE), 200), max_parents, keep = if (target == "max") "max" else "sum",
-                         slack = 8, backend = "cpu")
-      learned(bn_learn(table, iterations = 150, target = target, swap_every = sample(2:9, 1), thin = sample(1:20, 1),
-                       burn_in = 30, top = sample(1:40, 1), ..., seed = sample(99, 1), backend = backend))
+                         run = "cpu", control = list(slack = 8))
+      learned(call_with(bn_learn, list(table, iterations = 150, target = target, top = sample(1:40, 1), ...,
+                                       seed = sample(99, 1), run = backend,
+                                       control = list(swap_every = sample(2:9, 1), thin = sample(1:20, 1),
+                                                      burn_in = 30))))
     })
   }
   list(
@@ -33,21 +35,21 @@ twins_bn <- function() {
       d <- some(sample(2:4, 9, TRUE), 500)
       prior <- bn_prior(names(d), required = cbind("x02", "x01"), forbidden = cbind("x03", "x04"),
                         known = cbind("x05", "x06"))
-      fields(bn_scores(d, 3, "aic", prior = prior, gamma = 0.5, keep = "sum", slack = 5, backend = backend))
+      fields(bn_scores(d, 3, "aic", prior = prior, gamma = 0.5, keep = "sum", run = backend, control = list(slack = 5)))
     }),
     "bn_scores, interventions" = list(tolerance = 0, work = function(backend) {
       d <- some(sample(2:4, 7, TRUE), 400)
-      fields(bn_scores(d, 3, interventions = sample(c(NA, "x01", "x05"), 400, TRUE), backend = backend))
+      fields(bn_scores(d, 3, interventions = sample(c(NA, "x01", "x05"), 400, TRUE), run = backend))
     }),
     "bn_scores, candidates and one outsider" = list(tolerance = 0, work = function(backend) {
-      fields(bn_scores(some(rep(2:3, 20), 300), 3, candidates = 5, backend = backend))
+      fields(bn_scores(some(rep(2:3, 20), 300), 3, candidates = 5, run = backend))
     }),
     "bn_scores, little device memory: nodes in batches, sets child by child" = list(tolerance = 0,
                                                                                     work = function(backend) {
       d <- some(rep(2:3, 10), 100)
       lapply(c(4e5, 2e5), function(bytes) {
         withr::local_options(weft.device_memory = bytes)
-        fields(bn_scores(d, 4, backend = backend))
+        fields(bn_scores(d, 4, run = backend))
       })
     }),
     "bn_scores, candidates, five parents" = scores(function() rep(2:3, 10), 300, max_parents = 5, candidates = 6,
@@ -56,9 +58,9 @@ twins_bn <- function() {
     "bn_learn, best graphs" = chains("max", 12), "bn_learn, sums" = chains("sum", 8),
     "bn_learn, best graphs of 64 nodes" = chains("max", 64, max_parents = 2),
     "bn_learn, best graphs among all sets, some hundred a node" = list(tolerance = 0, work = function(backend) {
-      table <- bn_scores(some(sample(2:3, 10, TRUE), 300), 4, keep = "all", backend = "cpu")
-      learned(bn_learn(table, iterations = 500, target = "max", thin = 50, temperatures = c(1, 3, 9),
-                       seed = sample(99, 1), backend = backend))
+      table <- bn_scores(some(sample(2:3, 10, TRUE), 300), 4, keep = "all", run = "cpu")
+      learned(bn_learn(table, iterations = 500, target = "max", seed = sample(99, 1), run = backend,
+                       control = list(thin = 50, temperatures = c(1, 3, 9))))
     }),
     "bn_learn, masks of two words" = chains("max", 70, max_parents = 1),
     "bn_learn, 128 nodes" = chains("max", 128, max_parents = 1),
@@ -73,8 +75,8 @@ twins_bn <- function() {
       x <- sample(4, 4000, TRUE)
       copy <- function(k) factor(ifelse(stats::runif(4000) < 0.02 * k, sample(4, 4000, TRUE), x), 1:4)
       d <- list2DF(lapply(stats::setNames(1:6, letters[1:6]), copy))
-      learned(bn_learn(d, 3, slack = 8, iterations = 300, target = "sum", thin = 10, chains = 5, seed = sample(99, 1),
-                       backend = backend))
+      learned(bn_learn(d, 3, iterations = 300, target = "sum", chains = 5, seed = sample(99, 1),
+                       run = backend, control = list(slack = 8, thin = 10)))
     }),
     "bn_learn, layers" = chains("uniform", 8),
     "bn_learn, layers of two nodes" = chains("uniform", 2, max_parents = 1, temperatures = c(1, 3)),
@@ -87,23 +89,23 @@ twins_bn <- function() {
     "bn_learn, layers, required and forbidden edges, resumed" = list(tolerance = 0, work = function(backend) {
       d <- some(sample(2:3, 9, TRUE), 100)
       prior <- bn_prior(names(d), required = cbind("x02", "x01"), forbidden = cbind("x03", "x04"))
-      fit <- bn_learn(d, 3, prior = prior, target = "uniform", iterations = 120, thin = 7, swap_every = 3, chains = 2,
-                      seed = 2, backend = backend)
+      fit <- bn_learn(d, 3, prior = prior, target = "uniform", iterations = 120, chains = 2, seed = 2, run = backend,
+                      control = list(thin = 7, swap_every = 3))
       learned(update(fit, iterations = 77))
     }),
     "bn_learn, layers, every score, interventions" = list(tolerance = 0, work = function(backend) {
       d <- some(sample(2:3, 7, TRUE), 90)
       each <- function(score, data = d, ...) {
-        learned(bn_learn(data, 2, score = score, ..., target = "uniform", iterations = 100, thin = 9, seed = 4,
-                         backend = backend))
+        learned(call_with(bn_learn, list(data, 2, score = score, ..., target = "uniform", iterations = 100, seed = 4,
+                                         run = backend, control = list(thin = 9))))
       }
       numbers <- as.data.frame(matrix(stats::rnorm(60 * 6), 60))
       c(lapply(setdiff(weft:::bn_score_types, "bge"), each), list(each("bge", numbers)),
         lapply(c("bdeu", "k2"), each, interventions = rep(c(NA, "x01", "x05"), 30)))
     }),
     "bn_learn, layers of scores thousands of nats apart" = list(tolerance = 0, work = function(backend) {
-      learned(bn_learn(far_apart(), 3, slack = 8, iterations = 200, target = "uniform", thin = 10, chains = 5,
-                       seed = sample(99, 1), backend = backend))
+      learned(bn_learn(far_apart(), 3, iterations = 200, target = "uniform", chains = 5,
+                       seed = sample(99, 1), run = backend, control = list(slack = 8, thin = 10)))
     }),
     "bn_learn, layers, little device memory" = list(tolerance = 0, work = function(backend) {
       withr::local_options(weft.device_memory = 3e5)
@@ -117,29 +119,29 @@ twins_bn <- function() {
     "bn_learn, required and forbidden edges, resumed" = list(tolerance = 0, work = function(backend) {
       d <- some(sample(2:3, 9, TRUE), 300)
       prior <- bn_prior(names(d), required = cbind("x02", "x01"), forbidden = cbind("x03", "x04"))
-      fit <- bn_learn(d, 3, prior = prior, iterations = 60, thin = 7, swap_every = 3, chains = 2, seed = 2,
-                      backend = backend)
+      fit <- bn_learn(d, 3, prior = prior, iterations = 60, chains = 2, seed = 2, run = backend,
+                      control = list(thin = 7, swap_every = 3))
       learned(update(fit, iterations = 77))
     }),
     "bn_exact" = list(tolerance = 0, work = function(backend) {
-      exact <- bn_exact(some(sample(2:3, sample(3:16, 1), TRUE), 300), 3, backend = backend)
+      exact <- bn_exact(some(sample(2:3, sample(3:16, 1), TRUE), 300), 3, run = backend)
       list(exact$dag, exact$score)
     }),
     "bn_exact, every node with many possible parents" = list(tolerance = 0, work = function(backend) {
-      exact <- bn_exact(bn_scores(some(rep(2, 14), 60), 2, keep = "all", backend = "cpu"), backend = backend)
+      exact <- bn_exact(bn_scores(some(rep(2, 14), 60), 2, keep = "all", run = "cpu"), run = backend)
       list(exact$dag, exact$score)
     }),
     # each back end adds in the order that its own cut of the subsets gives: at most p^2 roundings of 2^-50
     "bn_exact, posterior over orders" = list(tolerance = 1e-10, work = function(backend) {
       lapply(c(sample(2:9, 1), 10:13, sample(14:16, 1)), function(p) {
-        exact <- bn_exact(some(sample(2:3, p, TRUE), 300), 2, posterior = "order", backend = backend)
+        exact <- bn_exact(some(sample(2:3, p, TRUE), 300), 2, posterior = "order", run = backend)
         list(exact$edges, exact$log_total)
       })
     }),
     "bn_exact, posterior over graphs" = list(tolerance = 0, work = function(backend) {
       p <- sample(12, 1)
       exact <- bn_exact(some(sample(2:3, p, TRUE), sample(c(15, 300), 1)), sample(0:3, 1), posterior = "dag",
-                        score = sample(c("bdeu", "bic", "k2", "aic", "bds"), 1), backend = backend)
+                        score = sample(c("bdeu", "bic", "k2", "aic", "bds"), 1), run = backend)
       list(exact$edges, exact$log_total, exact$error)
     }),
     "bn_exact, posterior over graphs, all sets" = graph_sums(9, some, max_parents = 8),
@@ -179,8 +181,8 @@ far_apart <- function(levels, n) {
 # Sums over orders with the same cut of subsets on both back ends: the same bits.
 order_sums <- function(p, data, shape) {
   list(tolerance = 0, work = function(backend) {
-    table <- bn_scores(data(rep(2, p), 300), 3, keep = "all", backend = "cpu")
-    weft:::order_edges(table, bn_exact(table, backend = "cpu")$score, weft:::run_control(backend),
+    table <- bn_scores(data(rep(2, p), 300), 3, keep = "all", run = "cpu")
+    weft:::order_edges(table, bn_exact(table, run = "cpu")$score, weft:::run_control(backend),
                        list(low = shape[1L], middle = shape[2L]))
   })
 }
@@ -188,8 +190,8 @@ order_sums <- function(p, data, shape) {
 # Posteriors over graphs, which are the same bits.
 graph_sums <- function(p, data, max_parents = 3, ...) {
   list(tolerance = 0, work = function(backend) {
-    table <- bn_scores(data(rep(2, p), 150), max_parents, keep = "all", ..., backend = "cpu")
-    exact <- bn_exact(table, posterior = "dag", backend = backend)
+    table <- call_with(bn_scores, list(data(rep(2, p), 150), max_parents, keep = "all", ..., run = "cpu"))
+    exact <- bn_exact(table, posterior = "dag", run = backend)
     list(exact$edges, exact$log_total, exact$error)
   })
 }

@@ -9,7 +9,8 @@ twins_kernel <- function() {
       x <- points(sample(100:400, 1), d)
       w <- cbind(stats::runif(nrow(x)), stats::rnorm(nrow(x)), 1)
       h <- 0.7 * sqrt(d)
-      sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, method = "direct", backend = backend))
+      sum <- function(...) as.vector(call_with(kernel_sum,
+                                               list(..., kernel = kernel, method = "direct", run = backend)))
       list(sum(points(60, d), x, w, bandwidth = h), sum(x, weights = w[, 1], bandwidth = h, leave_one_out = TRUE),
            sum(points(9, d), x, w[, 1], bandwidth = h * stats::runif(d, 0.5, 2)),
            sum(points(9, 2), x[, c(1, d)], w[, 1], bandwidth = stats::runif(2, 1, 2)),
@@ -21,8 +22,8 @@ twins_kernel <- function() {
     lapply(setdiff(kernels, "uniform"), function(kernel) lapply(c(2, 10, 17, 36), function(d) {
       x <- points(300, d)
       lapply(list(stats::runif(300), cbind(stats::runif(300), 1)), function(w) {
-        as.vector(kernel_sum(x, weights = w, kernel = kernel, bandwidth = sqrt(d), precision = precision,
-                             backend = backend))
+        as.vector(kernel_sum(x, weights = w, kernel = kernel, bandwidth = sqrt(d), run = backend,
+                             control = list(precision = precision)))
       })
     }))
   })
@@ -33,7 +34,7 @@ twins_kernel <- function() {
       x <- (points(200, 3) + 2^sample(25:45, 1)) * unit
       lapply(c("single", "tensor"), function(precision) {
         as.vector(kernel_sum(x, weights = stats::runif(200) * unit, kernel = kernel, bandwidth = 5 * unit,
-                             precision = precision, backend = backend)) / unit
+                             run = backend, control = list(precision = precision))) / unit
       })
     })
   })
@@ -43,15 +44,15 @@ twins_kernel <- function() {
     q <- matrix(stats::runif(n * 2), n)
     x <- q[sample(n, 8), ]
     lapply(c(single = "single", tensor = "tensor", double = "double"), function(precision) {
-      as.vector(kernel_sum(q, x, stats::runif(8), "gaussian", 0.5, precision = precision, method = "direct",
-                           backend = backend))
+      as.vector(kernel_sum(q, x, stats::runif(8), "gaussian", 0.5, method = "direct", run = backend,
+                           control = list(precision = precision)))
     })
   })
   slabs_of_itself <- list(tolerance = 1e-11, work = function(backend) {
     x <- matrix(stats::runif(2 * sample(1537:5000, 1)), ncol = 2)
     w <- cbind(stats::runif(nrow(x)), 1)
     as.vector(kernel_sum(x, weights = w, kernel = "cosine", bandwidth = 0.5, method = "direct", leave_one_out = TRUE,
-                         backend = backend))
+                         run = backend))
   })
   on_grid <- c("gaussian", compact_kernels)
   grid <- lapply(on_grid, function(kernel) {
@@ -60,8 +61,8 @@ twins_kernel <- function() {
       lapply(c(1, 2, 4, 6, 8, 10, 13), function(d) {
         x <- matrix(stats::runif(700 * d), 700)
         w <- cbind(stats::runif(700), 1)
-        sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, bandwidth = 0.15 * sqrt(d), rel_error = error,
-                                                  method = "tree", backend = backend))
+        sum <- function(...) as.vector(call_with(kernel_sum, list(..., kernel = kernel, bandwidth = 0.15 * sqrt(d),
+                                                                  rel_error = error, method = "tree", run = backend)))
         list(sum(matrix(stats::runif(70 * d), 70) * 1.2, x, w), sum(x, weights = w, leave_one_out = TRUE))
       })
     })
@@ -72,8 +73,8 @@ twins_kernel <- function() {
     d <- sample(c(2, 3, 10), 1)
     x <- matrix(stats::runif(7000 * d), 7000)
     w <- cbind(stats::runif(7000), 1)
-    sum <- function(q = x, ...) as.vector(kernel_sum(q, ..., kernel = "biweight", bandwidth = 0.1 * d,
-                                                     backend = backend))
+    sum <- function(q = x, ...) as.vector(call_with(kernel_sum, list(q, ..., kernel = "biweight", bandwidth = 0.1 * d,
+                                                                     run = backend)))
     list(sum(weights = w, method = "tree", leave_one_out = TRUE), sum(x[1:5000, ] * 1.1, x, w[, 1], method = "tree"),
          sum(method = "direct", leave_one_out = TRUE))
   })
@@ -97,8 +98,8 @@ twins_kernel <- function() {
       size <- max(box[2, ] - box[1, ], 1e-6) * sqrt(d)
       h <- sample(c(size * c(0.1, 0.3, 1, 1e4, 1e9), max(abs(x), 1e-6), 2.88), 1)
       sum <- function(...) {
-        as.vector(kernel_sum(..., kernel = sample(compact_kernels, 1), bandwidth = h,
-                             method = "tree", backend = backend))
+        as.vector(call_with(kernel_sum, list(..., kernel = sample(compact_kernels, 1), bandwidth = h, method = "tree",
+                                             run = backend)))
       }
       list(sum(q, x), sum(x, weights = stats::runif(n), leave_one_out = TRUE),
            sum(rbind(x, q), x, cbind(stats::runif(n), 1)))
@@ -129,7 +130,7 @@ twins_kernel <- function() {
   mesh_calls <- list(tolerance = 1e-6, work = function(backend) {
     x <- points(2000, sample(3, 1))
     w <- cbind(stats::rnorm(2000), 1)
-    sum <- function(...) as.vector(kernel_sum(..., bandwidth = 0.5, method = "mesh", backend = backend))
+    sum <- function(...) as.vector(call_with(kernel_sum, list(..., bandwidth = 0.5, method = "mesh", run = backend)))
     list(sum(x, weights = w, abs_error = 1e-5), sum(x, rel_error = 1e-7, leave_one_out = TRUE),
          sum(x[1:50, , drop = FALSE] * 2, x, w[, 2], rel_error = 1e-6), sum(x, rel_error = 1e-7, log = TRUE))
   })

@@ -4,7 +4,7 @@ twins_pca <- function() {
   dense <- function(method, ...) {
     list(tolerance = 1e-9, work = function(backend) {
       x <- matrix(stats::rnorm(sample(60:150, 1) * 70), ncol = 70) %*% diag(0.9^(1:70))
-      fit <- suppressWarnings(pca(x, 3, method = method, seed = 1, backend = backend, ...))
+      fit <- suppressWarnings(call_with(pca, list(x, 3, method = method, seed = 1, run = backend, ...)))
       list(fit$sdev, abs(fit$rotation))
     })
   }
@@ -12,23 +12,23 @@ twins_pca <- function() {
     list(tolerance = 1e-8, work = function(backend) {
       x <- matrix(stats::rnorm(120 * 40), 120) %*% diag(0.8^(1:40))
       x[sample(length(x), 300)] <- NA
-      fit <- suppressWarnings(pca(x, 2, method = method, tol = 1e-11, seed = 1, backend = backend))
+      fit <- suppressWarnings(pca(x, 2, method = method, seed = 1, run = backend, control = list(tolerance = 1e-11)))
       list(fit$sdev, fit$rotation)
     })
   }
   list(
-    "pca, krylov" = dense("krylov"), "pca, gram" = dense("gram"), "pca, gs" = dense("gs", tol = 1e-11),
-    "pca, nipals" = dense("nipals", tol = 1e-11),
+    "pca, krylov" = dense("krylov"), "pca, gram" = dense("gram"), "pca, gs" = dense("gs", tolerance = 1e-11),
+    "pca, nipals" = dense("nipals", tolerance = 1e-11),
     "pca, gram, filtered" = list(tolerance = 1e-9, work = function(backend) {
       x <- matrix(stats::rnorm(600 * 530), 600)
-      fit <- suppressWarnings(pca(x, 3, method = "gram", seed = 1, backend = backend))
+      fit <- suppressWarnings(pca(x, 3, method = "gram", seed = 1, run = backend))
       list(fit$sdev, abs(fit$rotation))
     }),
     "pca, gram, loose" = list(tolerance = 1e-4, work = function(backend) {
       x <- matrix(stats::rnorm(sample(590:610, 1) * 530), ncol = 530)
       if (stats::runif(1) < 0.5) x <- t(x) # both Gram matrices
       x[1] <- 1e3
-      fit <- suppressWarnings(pca(x, 3, method = "gram", seed = 1, tol = 1e-4, backend = backend))
+      fit <- suppressWarnings(pca(x, 3, method = "gram", seed = 1, run = backend, control = list(tolerance = 1e-4)))
       list(fit$sdev, fit$converged)
     }),
     "pca, nipals with gaps" = gaps("nipals"), "pca, gs with gaps" = gaps("gs"),
@@ -43,15 +43,16 @@ twins_pca <- function() {
     }),
     "pca, sparse blocks" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(150, 90, 0.1)
-      suppressWarnings(pca(list(s[1:70, ], s[71:150, ]), 2, seed = 1, backend = backend))$sdev
+      suppressWarnings(pca(list(s[1:70, ], s[71:150, ]), 2, seed = 1, run = backend))$sdev
     }),
     "pca, blocks of a store" = list(tolerance = 1e-9, work = function(backend) {
       n <- sample(900:1300, 1)
       s <- Matrix::rsparsematrix(n, 150, 0.2, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
       s[, 7] <- 5
-      x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20)
+      x <- weft_import(s, tempfile(fileext = ".weft"), run = weft_run(memory = 2^20))
       on.exit(unlink(unclass(x)$path))
-      fit <- function(...) suppressWarnings(pca(x, 3, seed = 1, backend = backend, block_size = 2^16, ...))
+      fit <- function(...) suppressWarnings(call_with(pca, list(x, 3, seed = 1, run = backend, ...,
+                                                                control = list(block_size = 2^16))))
       weights <- rep_len(1:3, n)
       list(fit(method = "gram")$sdev, fit(method = "gram", scale = TRUE, weights = weights)$sdev,
            fit(method = "krylov", center = FALSE)$sdev, abs(fit(method = "gram")$x[, 1]))
@@ -65,24 +66,24 @@ twins_pca <- function() {
     "pca, gram of many columns of a store" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(sample(4030:4100, 1), 4003, 0.01, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
       s[sample(nrow(s), 900), 1:300] <- 4
-      x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20)
+      x <- weft_import(s, tempfile(fileext = ".weft"), run = weft_run(memory = 2^20))
       on.exit(unlink(unclass(x)$path))
-      fit <- pca(x, 1, "gram", seed = 1, backend = backend, block_size = 2^18)
+      fit <- pca(x, 1, "gram", seed = 1, run = backend, control = list(block_size = 2^18))
       list(fit$sdev, abs(fit$rotation), fit$residual < 1e-11)
     }),
     "pca, blocks of a store that do not stay" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(8000, 300, 0.8, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
-      x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20)
+      x <- weft_import(s, tempfile(fileext = ".weft"), run = weft_run(memory = 2^20))
       on.exit(unlink(unclass(x)$path))
       old <- options(weft.device_memory = 2.6e7)
       on.exit(options(old), add = TRUE)
-      suppressWarnings(pca(x, 2, method = "gram", seed = 1, backend = backend, block_size = 2^16))$sdev
+      suppressWarnings(pca(x, 2, method = "gram", seed = 1, run = backend, control = list(block_size = 2^16)))$sdev
     }),
     "pca, rows of three parts" = dense("gram", devices = c(0, 0, 0)),
     "pca, rows of two parts" = dense("krylov", devices = c(0, 0)),
     "pca, single precision" = list(tolerance = 1e-5, work = function(backend) {
       x <- matrix(stats::rnorm(100 * 40), 100) %*% diag(0.9^(1:40))
-      suppressWarnings(pca(x, 2, precision = "single", seed = 1, backend = backend))$sdev
+      suppressWarnings(pca(x, 2, seed = 1, run = backend, control = list(precision = "single")))$sdev
     })
   )
 }
@@ -93,7 +94,7 @@ moments_of_store <- function(backend, draw) {
   n <- sample(c(2, 40, 700, 3000), 1)
   s <- Matrix::rsparsematrix(n, 90, sample(c(0.02, 0.3, 0.97), 1), rand.x = draw)
   s[, 5] <- 2
-  x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20, progress = FALSE)
+  x <- weft_import(s, tempfile(fileext = ".weft"), run = weft_run(memory = 2^20, progress = FALSE))
   on.exit(unlink(unclass(x)$path))
   if (isTRUE(all(s@x >= 1 & s@x < Inf)) && stats::runif(1) < 0.7) {
     x <- store_normalise(x, log = stats::runif(1) < 0.5, genes = sort(sample(90, sample(89, 1))))

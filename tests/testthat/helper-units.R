@@ -51,15 +51,15 @@ calls_by_column <- list(
   },
   bn_search = function(x) unlist(bn_search(x, seed = 1)[c("dag", "score")]),
   predict.weft_bn_fit = function(x) {
-    fit <- bn_fit(unit_dag(x), x)
+    fit <- bn_fit(x, unit_dag(x))
     data <- as.data.frame(x)
     c(in_spreads(predict(fit, data[-3L], "v3") - x[, 3L], x[, 3L]),
       in_spreads(predict(fit, data[1L], "v5") - x[, 5L], x[, 5L]))
   },
-  bn_log_lik = function(x) diff(bn_log_lik(bn_fit(unit_dag(x), x), x)),
+  bn_log_lik = function(x) diff(bn_log_lik(bn_fit(x, unit_dag(x)), x)),
   pca = function(x) abs(unlist(pca(x, 2, scale = TRUE, seed = 1)[c("sdev", "x")])),
   `pca, missing` = function(x) {
-    pca(replace(x, cbind(1:6, 1:6), NA), 2, scale = TRUE, na = "em", tol = 1e-10, seed = 1)$sdev
+    pca(replace(x, cbind(1:6, 1:6), NA), 2, scale = TRUE, na = "em", seed = 1, control = list(tolerance = 1e-10))$sdev
   },
   pca_choose_k = function(x) unlist(pca_choose_k(x, scale = TRUE, seed = 1)[c("k", "curve")]),
   `pca_choose_k, q2` = function(x) unlist(pca_choose_k(x, "q2", scale = TRUE, folds = 5)[c("k", "curve")]),
@@ -69,7 +69,7 @@ calls_by_column <- list(
   mi_network = function(x) unit_numbers(as.data.frame(mi_network(x, "aracne", estimator = "pearson"))),
   mi_rank = function(x) unit_numbers(mi_rank(as.data.frame(x), x[, 1L] > stats::median(x[, 1L]), bins = 3)),
   discretize = function(x) unlist(lapply(discretize(x, "equalfreq", 4), as.integer)),
-  regulation = function(x) c(regulation(x, resamples = 20, seed = 1))
+  regulation = function(x) c(regulation(x, seed = 1, control = list(resamples = 20)))
 )
 
 # Each takes the data and the unit in which they are; numbers come back in unit 1.

@@ -12,17 +12,17 @@ bn_variants <- function(d) {
   data <- d$levels[1:3]
   numbers <- as.data.frame(d$numbers)
   list(
-    "bn_exact/graphs" = list(data = data, posterior = "dag"),
-    "bn_exact/orders" = list(data = data, posterior = "order"),
-    "bn_learn/uniform" = list(data = data, target = "uniform", iterations = 40, chains = 1),
-    "bn_learn/sum" = list(data = data, target = "sum", iterations = 40, chains = 1, temperatures = c(1, 2)),
-    "bn_learn/halves" = list(data = data, target = "sum", iterations = 20, chains = 1, resample = 2),
-    "bn_scores/numbers" = list(data = numbers, score = "bge"),
-    "bn_scores/candidates" = list(data = d$levels, candidates = 2, interventions = rep(c(NA, "a"), 15)),
-    "bn_scores/prior" = list(data = data, keep = "sum", prior = bn_prior(data, known = data.frame("a", "b", 0.7))),
-    "bn_search/numbers" = list(data = numbers, kicks = 5),
+    "bn_exact/graphs" = list(x = data, posterior = "dag"),
+    "bn_exact/orders" = list(x = data, posterior = "order"),
+    "bn_learn/uniform" = list(x = data, target = "uniform", iterations = 40, chains = 1),
+    "bn_learn/sum" = list(x = data, target = "sum", iterations = 40, chains = 1, temperatures = c(1, 2)),
+    "bn_learn/halves" = list(x = data, target = "sum", iterations = 20, chains = 1, resample = 2),
+    "bn_scores/numbers" = list(x = numbers, score = "bge"),
+    "bn_scores/candidates" = list(x = d$levels, candidates = 2, interventions = rep(c(NA, "a"), 15)),
+    "bn_scores/prior" = list(x = data, keep = "sum", prior = bn_prior(data, known = data.frame("a", "b", 0.7))),
+    "bn_search/numbers" = list(x = numbers, kicks = 5),
     "bn_features/chains" = list(fit = bn_learn(data, target = "sum", iterations = 40, chains = 1, seed = 1,
-                                               progress = FALSE)),
+                                               run = weft_run(progress = FALSE))),
     "gene_bayes/numbers" = list(x = d$genes$x, genes = 4, iterations = 20, chains = 1)
   )
 }
@@ -31,20 +31,20 @@ kernel_variants <- function(d) {
   one <- d$numbers[, 2]
   plane <- d$numbers[, 1:2]
   many <- matrix(stats::rnorm(3000), ncol = 2)
-  sums <- function(...) list(query = d$numbers[1:3, 1:2], reference = plane, bandwidth = 0.7, ...)
+  sums <- function(...) list(x = d$numbers[1:3, 1:2], reference = plane, bandwidth = 0.7, ...)
   list(
-    "kernel_sum/line" = list(query = one, bandwidth = 0.2, method = "line", rel_error = 1e-3),
-    "kernel_sum/mesh" = list(query = plane, bandwidth = 0.5, method = "mesh", rel_error = 1e-3),
-    "kernel_sum/space" = list(query = d$numbers[, 1:3], bandwidth = 0.7, method = "mesh", rel_error = 1e-3),
+    "kernel_sum/line" = list(x = one, bandwidth = 0.2, method = "line", rel_error = 1e-3),
+    "kernel_sum/mesh" = list(x = plane, bandwidth = 0.5, method = "mesh", rel_error = 1e-3),
+    "kernel_sum/space" = list(x = d$numbers[, 1:3], bandwidth = 0.7, method = "mesh", rel_error = 1e-3),
     "kernel_sum/tree" = sums(method = "tree", rel_error = 0.01, weights = seq(-1, 1, length.out = 30)),
     "kernel_sum/drawn" = sums(method = "montecarlo", rel_error = 0.3, confidence = 0.9),
     "kernel_sum/features" = sums(method = "features", abs_error = 1, confidence = 0.9),
     "kernel_sum/nystrom" = sums(method = "nystrom", abs_error = 1), "kernel_sum/single" = sums(precision = "single"),
     "kernel_sum/polynomial" = sums(kernel = "polynomial")[c("query", "reference", "kernel")],
-    "kernel_sum/own" = list(query = plane, leave_one_out = TRUE, log = TRUE, weights = cbind(1, 1:30)),
+    "kernel_sum/own" = list(x = plane, leave_one_out = TRUE, log = TRUE, weights = cbind(1, 1:30)),
     "kde/plugin" = list(x = one, bandwidth = "plugin"), "kde/lscv" = list(x = plane, bandwidth = "lscv"),
     "kde/lscv-compact" = list(x = plane, bandwidth = "lscv", kernel = "epanechnikov"),
-    "kernel_sum/many" = list(query = many[1:50, ], reference = many, bandwidth = 0.1, rel_error = 0.01),
+    "kernel_sum/many" = list(x = many[1:50, ], reference = many, bandwidth = 0.1, rel_error = 0.01),
     "kde/lscv-many" = list(x = many, bandwidth = "lscv"),
     "kernel_bandwidth/likelihood" = list(x = plane, grid = c(0.5, 1), criterion = "lcv"),
     "kernel_tree/ball" = list(x = plane, type = "ball", leaf_size = 4),
@@ -80,13 +80,13 @@ mi_variants <- function(d, fits, path) {
 irm_variants <- function(d, path) {
   counts <- d$counts[, 1:8]
   list(
-    "irm/counts" = list(A = counts, family = "poisson", chains = 1, sweeps = 4, split_merge = 1),
-    "irm/numbers" = list(A = d$numbers, family = "gaussian", chains = 1, sweeps = 4),
-    "irm/collapsed" = list(A = d$links, sampler = "collapsed", chains = 1, sweeps = 4, alpha = "sample",
+    "irm/counts" = list(x = counts, family = "poisson", chains = 1, sweeps = 4, split_merge = 1),
+    "irm/numbers" = list(x = d$numbers, family = "gaussian", chains = 1, sweeps = 4),
+    "irm/collapsed" = list(x = d$links, sampler = "collapsed", chains = 1, sweeps = 4, alpha = "sample",
                            hold_out = 0.1),
-    "irm/undirected" = list(A = (as.matrix(d$links) + t(as.matrix(d$links)) > 0) * 1, type = "undirected", chains = 1,
+    "irm/undirected" = list(x = (as.matrix(d$links) + t(as.matrix(d$links)) > 0) * 1, type = "undirected", chains = 1,
                             sweeps = 4),
-    "irm/checkpoint" = list(A = d$links, chains = 1, sweeps = 4, checkpoint = path("other-checkpoint"))
+    "irm/checkpoint" = list(x = d$links, chains = 1, sweeps = 4, checkpoint = path("other-checkpoint"))
   )
 }
 
@@ -99,12 +99,12 @@ component_variants <- function(d, fits) {
     "pca/gaps" = list(x = gaps, k = 2, na = "em"), "pca/file" = list(x = fits$weft_file, k = 1),
     "pca/store" = list(x = fits$weft_store, k = 2),
     "pca/normalised" = list(x = store_normalise(fits$weft_store), k = 2),
-    "pca_choose_k/q2" = list(x = d$numbers, method = "q2", most = 2, folds = 2), # allocates in each of its steps
-    "regulation/regulators" = list(x = d$numbers, regulators = c("a", "b"), steps = 2, resamples = 4, copies = 1),
-    "regulation/nonlinear" = list(x = d$numbers, steps = 2, resamples = 4, copies = 0, nonlinear = TRUE),
-    "regulation/compare" = list(x = d$numbers, steps = 2, resamples = 4, copies = 0, compare = groups,
+    "pca_choose_k/q2" = list(x = d$numbers, method = "q2", max_k = 2, folds = 2), # allocates in each of its steps
+    "regulation/regulators" = list(x = d$numbers, regulators = c("a", "b"), steps = 2, resamples = 4, null_copies = 1),
+    "regulation/nonlinear" = list(x = d$numbers, steps = 2, resamples = 4, null_copies = 0, nonlinear = TRUE),
+    "regulation/compare" = list(x = d$numbers, steps = 2, resamples = 4, null_copies = 0, compare = groups,
                                 permutations = 2),
-    "regulation/counts" = list(x = d$counts, steps = 2, resamples = 4, copies = 0, transform = "counts")
+    "regulation/counts" = list(x = d$counts, steps = 2, resamples = 4, null_copies = 0, transform = "counts")
   )
 }
 
@@ -145,7 +145,7 @@ store_variants <- function(d, path) {
     list("weft_import/sparse" = import(list(counts, counts)),
          "weft_import/columns" = import(counts, samples = "columns"),
          "pca/sparse" = list(x = counts, k = 2), "mi_rank/sparse" = list(x = counts, class = d$genes$class),
-         "regulation/cells" = list(x = counts[rep(1:40, 25), ], steps = 2, resamples = 4, copies = 0),
-         "bn_search/sparse" = list(data = counts[, 1:4], kicks = 5),
+         "regulation/cells" = list(x = counts[rep(1:40, 25), ], steps = 2, resamples = 4, null_copies = 0),
+         "bn_search/sparse" = list(x = counts[, 1:4], kicks = 5),
          "gene_cells/store" = list(x = weft_import(counts, path("counts.weft"), overwrite = TRUE), k = 2, sweeps = 4)))
 }

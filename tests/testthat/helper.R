@@ -78,7 +78,9 @@ expect_survives_failures <- function(works, most = 50) {
   testthat::skip_on_cran()
   file <- withr::local_tempfile(fileext = ".rds")
   saveRDS(list(fail = fail_each, works = works, most = most), file)
-  out <- run_in_r(c("library(weft)", sprintf("given <- readRDS('%s')", file), "given$fail(given$works, given$most)"))
+  helper <- normalizePath(testthat::test_path("helper-arguments.R"))
+  out <- run_in_r(c("library(weft)", sprintf("source('%s')", helper), sprintf("given <- readRDS('%s')", file),
+                    "given$fail(given$works, given$most)"))
   expect_failures_told(out, names(works))
 }
 
@@ -113,7 +115,8 @@ expect_failures_told <- function(out, works) {
 }
 
 # Valid calls that take native memory on this back end; not those that only make calls of others, or need other
-# packages. Of the workflow the steps that have native code of their own. `variants`: other ways of the same functions as well.
+# packages. Of the workflow the steps that have native code of their own. `variants`: other ways of the same functions
+# as well.
 works_that_allocate <- function(backend, variants = FALSE) {
   path <- errors_folder()
   d <- errors_data(path, sparse = FALSE) # collecting memory takes five times as long when Matrix is loaded
@@ -129,7 +132,7 @@ works_that_allocate <- function(backend, variants = FALSE) {
   works <- list()
   for (name in names(calls)) local({
     call <- calls[[name]]
-    if ("backend" %in% names(formals(call$f))) call$args$backend <- backend
+    if ("run" %in% names(formals(call$f))) call$args$run <- weft_run(backend, threads = 1, progress = FALSE)
     else if (backend != "cpu") return()
     work <- function() suppressMessages(suppressWarnings(do.call(call$f, call$args, quote = TRUE)))
     .Call(weft:::C_weft_memory, 0)

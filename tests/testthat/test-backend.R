@@ -14,14 +14,14 @@ test_that("the back end is chosen by argument, option, variable", {
 test_that("a named back end that cannot run says why", {
   why <- weft:::cuda_missing()
   skip_if(is.null(why), "there is a device")
-  err <- expect_error(mi_rank(data.frame(a = 1:2), 1:2, backend = "cuda"), class = "weft_error_device")
+  err <- expect_error(mi_rank(data.frame(a = 1:2), 1:2, run = "cuda"), class = "weft_error_device")
   expect_match(conditionMessage(err), why, fixed = TRUE)
   expect_s3_class(err, "weft_error")
   expect_identical(deparse(conditionCall(err)[[1]]), "mi_rank")
 })
 
 test_that("auto records what it chose and why", {
-  r <- mi_rank(data.frame(a = 1:2), 1:2, backend = "auto")
+  r <- mi_rank(data.frame(a = 1:2), 1:2, run = "auto")
   expect_identical(attr(r, "backend"), "cpu")
   expect_match(attr(r, "reason"), "too little for a device")
   large <- weft:::choose_backend("auto", list(cpu = 100, cuda = 1))
@@ -66,8 +66,8 @@ test_that("a forked child works on one thread, without CUDA", {
   x <- data.frame(a = rep(1:2, 50), b = rep(1:4, 25))
   want <- tidy(mi_rank(x, x$a)) # starts the parent's threads
   child <- parallel::mclapply(1:2, function(k) {
-    list(threads = weft_threads(), result = tidy(mi_rank(x, x$a, threads = 2)),
-         cuda = tryCatch(mi_rank(x, x$a, backend = "cuda"), weft_error_device = conditionMessage))
+    list(threads = weft_threads(), result = tidy(mi_rank(x, x$a, run = weft_run(threads = 2))),
+         cuda = tryCatch(mi_rank(x, x$a, run = "cuda"), weft_error_device = conditionMessage))
   }, mc.cores = 2)
   for (k in 1:2) {
     expect_identical(child[[k]]$threads, 1L)
@@ -81,12 +81,14 @@ test_that("progress is shown when asked for, and its errors come through", {
   x <- rep(list(seq_len(3000) %% 300), 200)
   x <- list2DF(stats::setNames(x, paste0("x", seq_along(x))))
   calls <- NULL
-  mi_rank(x, seq_len(3000) %% 7, threads = 1, progress = function(done, total) calls <<- rbind(calls, c(done, total)))
+  mi_rank(x, seq_len(3000) %% 7,
+          run = weft_run(threads = 1, progress = function(done, total) calls <<- rbind(calls, c(done, total))))
   expect_true(nrow(calls) >= 1)
   stop_now <- structure(class = c("mine", "error", "condition"), list(message = "own words", call = NULL))
   before <- .Call(weft:::C_weft_memory, NULL)
   for (backend in test_backends()) {
-    expect_error(mi_rank(x, seq_len(3000) %% 7, backend = backend, progress = function(done, total) stop(stop_now)),
+    expect_error(mi_rank(x, seq_len(3000) %% 7,
+                         run = weft_run(backend, progress = function(done, total) stop(stop_now))),
                  "own words", class = "mine")
   }
   expect_identical(.Call(weft:::C_weft_memory, NULL)[c("host", "device")], before[c("host", "device")])

@@ -7,7 +7,7 @@ test_that("exact edge posteriors are sums over all 29,281 graphs, under flat, ga
   R["d", "e"] <- 0.2
   priors <- list(flat = list(), gamma = list(gamma = 0.3), pairwise = list(prior = R))
   for (settings in priors) {
-    scores <- do.call(bn_scores, c(list(d, 4, keep = "all"), settings))
+    scores <- call_with(bn_scores, c(list(d, 4, keep = "all"), settings))
     for (over in c("dag", "order")) {
       slow <- enumerated_edges(scores, dags, over)
       fast <- bn_exact(scores, posterior = over)
@@ -32,7 +32,7 @@ test_that("posteriors over graphs are those of a recursion over layers, in which
 test_that("sampling agrees with the exact posterior over orders, and a search with the optimum", {
   d <- bn_test_data()
   scores <- bn_scores(d, 4, keep = "all")
-  fit <- bn_learn(scores, iterations = 40000, thin = 10, target = "sum", seed = 1)
+  fit <- bn_learn(scores, iterations = 40000, target = "sum", seed = 1, control = list(thin = 10))
   # 12,000 draws: standard error 0.0046 for independent ones at 0.5
   expect_lt(max(abs(fit$edges - bn_exact(scores, posterior = "order")$edges)), 0.03)
   expect_lt(fit$diagnostics$r_hat, 1.02)
@@ -51,7 +51,7 @@ test_that("the max target visits orders in proportion to their best graph", {
     max(local[o[k], Filter(function(m) bitwAnd(m, before) == m, 0:7) + 1])
   }, 0)), 0)
   weight <- exp(value - max(value))
-  fit <- bn_learn(scores, iterations = 40000, thin = 1, chains = 2, seed = 3)
+  fit <- bn_learn(scores, iterations = 40000, chains = 2, seed = 3, control = list(thin = 1))
   mean_score <- mean(fit$trace[-seq_len(100), ])
   expect_equal(mean_score, sum(weight * value) / sum(weight), tolerance = 2e-4)
 })
@@ -85,21 +85,21 @@ test_that("the optimum keeps required and forbidden edges and is never below a s
   expect_equal(exact$dag["e", "a"], 1L)
   expect_equal(exact$dag["a", "b"], 0L)
   for (seed in 1:3) expect_lte(bn_learn(d, prior = prior, iterations = 500, seed = seed)$score, exact$score + 1e-9)
-  expect_identical(bn_exact(d, threads = 1)$dag, bn_exact(d, threads = 2)$dag)
+  expect_identical(bn_exact(d, run = weft_run(threads = 1))$dag, bn_exact(d, run = weft_run(threads = 2))$dag)
   expect_error(bn_exact(d, posterior = "dag", max_parents = 1)$edges, NA)
 })
 
 test_that("graphs beyond memory are refused", {
   wide <- as.data.frame(matrix(0:1, 4, 40))
   expect_error(bn_exact(wide, 1), class = "weft_error_memory", regexp = "40 nodes")
-  expect_error(bn_exact(wide[1:25], 1, posterior = "dag", backend = "cpu"), class = "weft_error_memory",
+  expect_error(bn_exact(wide[1:25], 1, posterior = "dag", run = "cpu"), class = "weft_error_memory",
                regexp = "At most 24")
 })
 
 test_that("sums over graphs are the same with any number of threads, and stop when told", {
   scores <- bn_scores(linked_bn_data(17, 50), 1, keep = "all")
-  two <- bn_exact(scores, posterior = "dag", threads = 2)
-  expect_identical(bn_exact(scores, posterior = "dag", threads = 1)$edges, two$edges)
+  two <- bn_exact(scores, posterior = "dag", run = weft_run(threads = 2))
+  expect_identical(bn_exact(scores, posterior = "dag", run = weft_run(threads = 1))$edges, two$edges)
   expect_lt(two$error, 1e-12)
   polls <- 0
   count <- function(done, total) polls <<- polls + 1

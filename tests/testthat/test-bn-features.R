@@ -45,7 +45,7 @@ test_that("inclusion and exclusion agree with sums without signs to 1e-10", {
     expect_lt(abs(fit$edges[edge[1L], edge[2L]] - (1 - rest / total)), 1e-10)
   }
   expect_lt(fit$error, 1e-12)
-  threads <- function(n) bn_exact(scores, posterior = "dag", threads = n)$edges
+  threads <- function(n) bn_exact(scores, posterior = "dag", run = weft_run(threads = n))$edges
   expect_identical(threads(2), threads(1))
 })
 
@@ -85,7 +85,7 @@ test_that("drawn graphs have the frequencies of all 543 graphs of four nodes", {
   weight <- weight / sum(weight)
   fit <- bn_exact(scores, posterior = "dag")
   draws <- 40000
-  sets <- draw_exactly(fit, draws, 1, 2, FALSE)$sets
+  sets <- draw_exactly(fit, draws, 1, weft_run(threads = 2, progress = FALSE))$sets
   masks <- t(ifelse(scores$parents > 0, 2^(scores$parents - 1), 0))
   drawn <- matrix(rowSums(masks)[scores$start[1:4] + sets + 1], 4)
   number <- match(apply(drawn, 2L, paste, collapse = " "), apply(dags, 1L, paste, collapse = " "))
@@ -96,8 +96,9 @@ test_that("drawn graphs have the frequencies of all 543 graphs of four nodes", {
   chi <- sum((counts[common] - expected[common])^2 / expected[common]) +
     (sum(counts[!common]) - sum(expected[!common]))^2 / sum(expected[!common])
   expect_gt(stats::pchisq(chi, sum(common), lower.tail = FALSE), 1e-4)
-  expect_identical(draw_exactly(fit, 100, 1, 1, FALSE)$sets, draw_exactly(fit, 100, 1, 2, FALSE)$sets)
-  expect_identical(draw_exactly(fit, 100, 1, 1, FALSE)$sets, sets[, 1:100])
+  drawn <- function(threads) draw_exactly(fit, 100, 1, weft_run(threads = threads, progress = FALSE))$sets
+  expect_identical(drawn(1), drawn(2))
+  expect_identical(drawn(1), sets[, 1:100])
 })
 
 test_that("features are the sums over all graphs, within five standard errors", {
@@ -137,7 +138,7 @@ test_that("features are the sums over all graphs, within five standard errors", 
   expect_equal(features$errors$paths, sqrt(features$paths * (1 - features$paths) / 4000))
   expect_output(print(features), "Features of 4000 networks drawn from the exact posterior over graphs")
 
-  chains <- bn_learn(scores, iterations = 20000, thin = 10, target = "uniform", seed = 1)
+  chains <- bn_learn(scores, iterations = 20000, target = "uniform", seed = 1, control = list(thin = 10))
   learned <- bn_features(chains)
   expect_equal(learned$edges, chains$edges, tolerance = 1e-12)
   expect_lt(max(abs(unname(learned$paths) - paths)), 0.05)

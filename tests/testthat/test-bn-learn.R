@@ -3,7 +3,7 @@ dags_of <- function(fit) vapply(fit$dags, function(g) paste(g$dag, collapse = ""
 test_that("the same seed gives the same result on any number of threads, and leaves R's generator alone", {
   d <- bn_test_data(300)
   for (target in c("max", "sum", "uniform")) {
-    run <- function(...) bn_learn(d, iterations = 600, target = target, chains = 3, ...)
+    run <- function(...) call_with(bn_learn, list(d, iterations = 600, target = target, chains = 3, ...))
     set.seed(9)
     before <- .Random.seed
     one <- run(seed = 4, threads = 1)
@@ -23,9 +23,10 @@ test_that("the same seed gives the same result on any number of threads, and lea
 test_that("update goes on as one longer run would", {
   d <- bn_test_data(300)
   for (target in c("max", "sum", "uniform")) {
-    whole <- bn_learn(d, iterations = 600, thin = 10, burn_in = 50, target = target, seed = 3, chains = 2)
-    parts <- update(bn_learn(d, iterations = 200, thin = 10, burn_in = 50, target = target, seed = 3,
-                             chains = 2), iterations = 400)
+    whole <- bn_learn(d, iterations = 600, target = target, seed = 3, chains = 2,
+                      control = list(thin = 10, burn_in = 50))
+    parts <- update(bn_learn(d, iterations = 200, target = target, seed = 3, chains = 2,
+                             control = list(thin = 10, burn_in = 50)), iterations = 400)
     for (field in c("score", "trace", "edges", "diagnostics", "order", "layer")) {
       expect_equal(parts[[field]], whole[[field]])
     }
@@ -54,12 +55,12 @@ test_that("wider networks take other masks and find what narrow ones find", {
   names(constant) <- sprintf("k%03d", 1:130)
   for (more in c(60, 130)) { # 65 and 135 nodes: masks of two and three words
     wide <- cbind(constant[seq_len(more)], d)
-    fit <- bn_learn(wide, 3, candidates = 4, plus_one = FALSE, iterations = 20000, seed = 2)
+    fit <- bn_learn(wide, 3, candidates = 4, iterations = 20000, seed = 2, control = list(plus_one = FALSE))
     expect_equal(fit$score, few$score, tolerance = 1e-9)
     expect_equal(sum(fit$dag), sum(fit$dag[names(d), names(d)]))
     for (target in c("sum", "uniform")) {
-      fit <- bn_learn(wide, 2, candidates = 4, plus_one = FALSE, iterations = 300, target = target, seed = 2,
-                      chains = 2)
+      fit <- bn_learn(wide, 2, candidates = 4, iterations = 300, target = target, seed = 2, chains = 2,
+                      control = list(plus_one = FALSE))
       expect_true(all(fit$edges >= 0 & fit$edges <= 1 + 1e-12))
     }
   }
@@ -105,11 +106,13 @@ test_that("exact answers and the counting of orders can be interrupted", {
   withr::local_options(weft.poll = 1e-5)
   d <- withr::with_seed(1, as.data.frame(matrix(sample(0:1, 60 * 17, TRUE), 60)))
   table <- bn_scores(d, 1, keep = "all")
-  for (posterior in c("none", "order")) expect_error(bn_exact(table, posterior = posterior, progress = stop_now),
+  for (posterior in c("none", "order")) expect_error(bn_exact(table, posterior = posterior,
+                                                              run = weft_run(progress = stop_now)),
                                                      "enough")
-  expect_error(bn_exact(bn_scores(d[1:12], 1, keep = "all"), posterior = "dag", progress = stop_now), "enough")
+  expect_error(bn_exact(bn_scores(d[1:12], 1, keep = "all"), posterior = "dag",
+                        run = weft_run(progress = stop_now)), "enough")
   # more ladders than go at once
-  expect_error(bn_learn(d[1:4], iterations = 1e6, chains = 500, progress = stop_now), "enough")
+  expect_error(bn_learn(d[1:4], iterations = 1e6, chains = 500, run = weft_run(progress = stop_now)), "enough")
 })
 
 test_that("a sum target's order is worth the sum over its graphs, also where scores are thousands of nats apart", {
@@ -120,7 +123,7 @@ test_that("a sum target's order is worth the sum over its graphs, also where sco
   # of 64 sets in a row the last that have no V2 count beside those that follow, 28 nats below the first
   many <- bn_scores(twin_bn_data(), 4, keep = "all")
   for (table in list(bn_scores(list2DF(copies), 3, keep = "all"),
-                     bn_scores(bn_test_data(), 4, keep = "sum", slack = 8), many)) {
+                     bn_scores(bn_test_data(), 4, keep = "sum", control = list(slack = 8)), many)) {
     order_score <- function(order) {
       sum(vapply(seq_along(order), function(k) {
         sets <- (table$start[order[k]] + 1):table$start[order[k] + 1]
@@ -129,15 +132,15 @@ test_that("a sum target's order is worth the sum over its graphs, also where sco
         max(scores) + log(sum(exp(scores - max(scores))))
       }, 0))
     }
-    fit <- bn_learn(table, iterations = 200, target = "sum", chains = 12, temperatures = 1, thin = 200, burn_in = 0,
-                    seed = 1)
+    fit <- bn_learn(table, iterations = 200, target = "sum", chains = 12, seed = 1,
+                    control = list(temperatures = 1, thin = 200, burn_in = 0))
     expect_equal(unname(fit$trace[1, ]), apply(fit$order + 1, 2, order_score), tolerance = 1e-12)
   }
 })
 
 test_that("a search ends where its orders settle, which leaves the chains alone", {
   d <- bn_test_data(300)
-  fit <- bn_learn(d, iterations = 40, seed = 1, chains = 2, temperatures = 1)
+  fit <- bn_learn(d, iterations = 40, seed = 1, chains = 2, control = list(temperatures = 1))
   expect_true(all(fit$best_score %in% vapply(fit$dags, `[[`, 0, "score")) || length(fit$dags) == 10L)
   expect_gte(fit$score, max(fit$best_score))
   expect_equal(fit$score, bn_score(d, fit))
@@ -146,18 +149,18 @@ test_that("a search ends where its orders settle, which leaves the chains alone"
 
 test_that("long searches can be interrupted", {
   table <- bn_scores(bn_test_data(300))
-  expect_stops(function(progress) bn_learn(table, iterations = 1e9, progress = progress), "a search")
+  expect_stops(function(progress) bn_learn(table, iterations = 1e9, run = weft_run(progress = progress)), "a search")
 })
 
 test_that("arguments that break a rule are classed errors", {
   d <- bn_test_data()
   bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
   bad(bn_learn(d, iterations = -1), "iterations")
-  bad(bn_learn(d, temperatures = c(2, 1)), "start with 1")
+  bad(bn_learn(d, control = list(temperatures = c(2, 1))), "start with 1")
   bad(bn_learn(d, chains = 0), "chains")
-  bad(bn_learn(d, correct_bias = TRUE), "called `target`")
+  bad(bn_learn(d, correct_bias = TRUE), "did you mean `target`")
   bad(bn_learn(d, start = c("a", "b")), "must be a network")
-  bad(bn_learn(d, iterations = 10, thin = 4, burn_in = 9, target = "sum"), "saved step")
+  bad(bn_learn(d, iterations = 10, target = "sum", control = list(thin = 4, burn_in = 9)), "saved step")
 })
 
 test_that("results print, summarise, convert and plot", {
@@ -183,14 +186,15 @@ test_that("results print, summarise, convert and plot", {
 test_that("what a run takes is found before it is allocated, and what to do is said", {
   d <- bn_test_data(30)[1:3]
   refused <- function(code, text) expect_error(code, class = "weft_error_memory", regexp = text)
-  refused(bn_learn(d, iterations = 2^33, thin = 1, chains = 1),
+  refused(bn_learn(d, iterations = 2^33, chains = 1, control = list(thin = 1)),
           "8589934592 saved steps of 1 ladders.*at most 536870912.*raise `thin`")
-  refused(bn_learn(d, iterations = 2^53, thin = 1, target = "sum"), "are free")
+  refused(bn_learn(d, iterations = 2^53, target = "sum", control = list(thin = 1)), "are free")
   wide <- do.call(cbind, rep(list(d), 20)) # of which 10^8 chains take 340 GB
   names(wide) <- sprintf("v%d", seq_along(wide))
-  refused(bn_learn(wide, 1, iterations = 10, chains = 1e5, temperatures = rep(1, 1000)), "fewer `chains`")
+  refused(bn_learn(wide, 1, iterations = 10, chains = 1e5, control = list(temperatures = rep(1, 1000))),
+          "fewer `chains`")
   refused(bn_learn(d, iterations = 10, chains = 1e5, top = 1e5), "a smaller `top`")
-  fit <- bn_learn(d, iterations = 20, thin = 1, chains = 1, seed = 1)
+  fit <- bn_learn(d, iterations = 20, chains = 1, seed = 1, control = list(thin = 1))
   refused(update(fit, iterations = 2^31), "2147483668 saved steps.*Learn anew")
   expect_error(update(fit, iterations = 2^53), class = "weft_error_input", regexp = "from 1 to 9007199254740972")
 })
@@ -206,16 +210,16 @@ test_that("a trace of many steps is transformed in portions of few columns", {
 test_that("arguments that are left out, misspelt or name what is not there say so", {
   d <- bn_test_data()
   dag <- bn_exact(d)$dag
-  fit <- bn_fit(dag, d)
+  fit <- bn_fit(d, dag)
   bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
-  for (f in list(bn_learn, bn_exact, bn_scores, bn_local_score, bn_score)) bad(f(), "`data` must be given")
+  for (f in list(bn_learn, bn_exact, bn_scores, bn_local_score, bn_score)) bad(f(), "`x` must be given")
   bad(bn_local_score(d), "`node` must be given")
   bad(bn_score(d), "`dag` must be given")
-  bad(bn_fit(), "`dag` must be given")
-  bad(bn_fit(dag), "`data` must be given")
+  bad(bn_fit(), "`x` must be given")
+  bad(bn_fit(dag = dag), "`x` must be given")
   bad(bn_sample(fit), "`n` must be given")
   bad(bn_sample(), "`fit` must be given")
-  bad(bn_log_lik(fit), "`data` must be given")
+  bad(bn_log_lik(fit), "`x` must be given")
   bad(predict(fit), "`newdata` must be given")
   bad(predict(fit, d), "`node` must be given")
   bad(bn_compare(dag), "`truth` must be given")
@@ -223,8 +227,8 @@ test_that("arguments that are left out, misspelt or name what is not there say s
   bad(bn_convert(), "`x` must be given")
   bad(bn_prior(), "`nodes` must be given")
   bad(update(bn_learn(d, iterations = 10)), "`iterations` must be given")
-  bad(bn_learn(d, iterations = 10, itertions = 5), "There is no `itertions`")
-  bad(bn_exact(d, essence = 5), "There is no `essence`")
+  bad(bn_learn(d, iterations = 10, itertions = 5), "Unknown argument `itertions`; did you mean `iterations`")
+  bad(bn_exact(d, essence = 5), "Unknown argument `essence`")
   bad(bn_local_score(d, "a", c("b", "zz")), "There is no `zz`")
   bad(bn_score(d, cbind(dag, zz = 0)), "square matrix")
   bad(bn_scores(stats::setNames(d, c("a", "b", "b", "d", "e"))), "Twice: `b`")
@@ -261,10 +265,10 @@ test_that("`iterations = 0` settles alone, at a graph that no order next to its 
   expect_gt(quick$score, bn_learn(d, iterations = 1, seed = 1)$score)
   expect_gt(bn_learn(d, iterations = 0, chains = 1, start = start, seed = 1)$score,
             bn_learn(d, iterations = 1, chains = 1, start = start, seed = 1)$score)
-  expect_identical(bn_learn(d, iterations = 0, seed = 1, threads = 2)$dags, quick$dags)
+  expect_identical(bn_learn(d, iterations = 0, seed = 1, run = weft_run(threads = 2))$dags, quick$dags)
   more <- update(quick, iterations = 2000)
   expect_gte(more$score, quick$score)
-  expect_identical(more$order, bn_learn(d, iterations = 2001, thin = 1, seed = 1)$order)
+  expect_identical(more$order, bn_learn(d, iterations = 2001, seed = 1, control = list(thin = 1))$order)
   expect_output(print(quick), "12 nodes")
   expect_error(bn_learn(d, iterations = 0, target = "sum"), class = "weft_error_input", regexp = "from 1")
 })
@@ -272,7 +276,7 @@ test_that("`iterations = 0` settles alone, at a graph that no order next to its 
 test_that("arguments by other packages' names are errors that name the ones meant", {
   d <- bn_test_data()
   for (f in list(bn_learn, bn_exact)) {
-    expect_error(f(d, iss = 5), class = "weft_error_input", regexp = "called `ess`")
+    expect_error(f(d, iss = 5), class = "weft_error_input", regexp = "did you mean `ess`")
     expect_error(f(d, maxp = 2), class = "weft_error_input", regexp = "`max_parents`")
   }
   expect_error(bn_learn(d, restart = 5), class = "weft_error_input", regexp = "`chains`")
@@ -290,8 +294,8 @@ test_that("a search of no stated length ends when its ladders agree, and is the 
   expect_gte(longer$score, short$score)
   # of graphs that score the same, others may be the ten that are kept
   fields <- c("score", "best_score", "trace", "order", "iterations", "counts", "diagnostics")
-  few <- bn_learn(table, chains = 3, thin = 7, seed = 1) # three may agree by chance
-  told <- bn_learn(table, iterations = 20000, chains = 3, thin = 7, seed = 1)
+  few <- bn_learn(table, chains = 3, seed = 1, control = list(thin = 7)) # three may agree by chance
+  told <- bn_learn(table, iterations = 20000, chains = 3, seed = 1, control = list(thin = 7))
   expect_identical(unclass(few)[fields], unclass(told)[fields])
   noise <- withr::with_seed(3, as.data.frame(matrix(sample(0:1, 60 * 24, TRUE), 60)))
   noise <- bn_scores(noise, 4, gamma = 1)
@@ -306,7 +310,7 @@ test_that("settled orders have no node with a better place, on any number of thr
     constant <- as.data.frame(matrix(factor("x"), 400, more), stringsAsFactors = TRUE)
     if (more) names(constant) <- sprintf("k%03d", seq_len(more))
     d <- if (more) cbind(constant, d) else d
-    table <- bn_scores(d, 3, candidates = min(6, ncol(d) - 1), plus_one = FALSE)
+    table <- bn_scores(d, 3, candidates = min(6, ncol(d) - 1), control = list(plus_one = FALSE))
     p <- ncol(d)
     settle <- function(order, kicks, threads = 1) {
       .Call(weft:::C_weft_bn_settle, weft:::bn_native_table(table), list(order = order, kicks = kicks, best = 5,
@@ -343,18 +347,19 @@ test_that("the sets that a search needs lead to the best graph of all sets, and 
   for (seed in 1:3) {
     d <- linked_bn_data(12, 300 + 100 * seed)
     for (score in c("bdeu", "bic", "k2", "bds")) {
-      near <- weft:::near_table(d, score, c(seed, 1), 1, FALSE)$table
+      near <- weft:::near_table(d, score, c(seed, 1), weft_run(threads = 1, progress = FALSE))$table
       expect_s3_class(weft:::check_bn_table(near, "near"), "weft_bn_scores")
       found <- bn_exact(near)
       expect_gte(found$score, bn_exact(d, 4, score)$score - 1e-6)
       expect_equal(bn_score(d, found, score), found$score, tolerance = 1e-9)
-      expect_identical(weft:::near_table(d, score, c(seed, 1), 3, FALSE)$table[c("start", "score", "parents")],
+      expect_identical(weft:::near_table(d, score, c(seed, 1), weft_run(threads = 3, progress = FALSE))$table[
+                         c("start", "score", "parents")],
                        near[c("start", "score", "parents")])
     }
   }
   prior <- bn_prior(d, required = stats::setNames(data.frame(names(d)[1], names(d)[2]), c("from", "to")),
                     forbidden = stats::setNames(data.frame(names(d)[3], names(d)[4]), c("from", "to")))
-  near <- weft:::near_table(d, "bdeu", c(1, 1), 1, FALSE, prior = prior)$table
+  near <- weft:::near_table(d, "bdeu", c(1, 1), weft_run(threads = 1, progress = FALSE), prior = prior)$table
   sets <- as.data.frame(near)
   expect_true(all(grepl(paste0("(^|;)", names(d)[1], "(;|$)"), sets$parents[sets$node == names(d)[2]])))
   expect_false(any(grepl(paste0("(^|;)", names(d)[3], "(;|$)"), sets$parents[sets$node == names(d)[4]])))
@@ -363,9 +368,10 @@ test_that("the sets that a search needs lead to the best graph of all sets, and 
 
 test_that("many nodes are searched without all sets, unless sets are asked for", {
   d <- linked_bn_data(40, 300)
-  fit <- bn_learn(d, seed = 1, threads = 1)
+  fit <- bn_learn(d, seed = 1, run = weft_run(threads = 1))
   expect_true(fit$table$near)
-  expect_identical(bn_learn(d, seed = 1, threads = 3)[c("dags", "trace", "order")], fit[c("dags", "trace", "order")])
+  expect_identical(bn_learn(d, seed = 1, run = weft_run(threads = 3))[c("dags", "trace", "order")],
+                   fit[c("dags", "trace", "order")])
   expect_equal(fit$score, bn_score(d, fit), tolerance = 1e-9)
   expect_output(print(fit), "those were scored that the search needed")
   expect_output(print(fit$table), "that a search for the best graph needed")

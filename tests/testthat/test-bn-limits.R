@@ -19,7 +19,8 @@ test_that("features of more networks than memory holds are refused", {
 test_that("features do not depend on how many graphs are looked at together, and take what is predicted", {
   names <- sprintf("v%02d", 1:25)
   d <- withr::with_seed(1, as.data.frame(matrix(sample(0:1, 25 * 40, TRUE), 40, dimnames = list(NULL, names))))
-  fit <- bn_learn(d, 2, target = "sum", iterations = 20000, thin = 12, chains = 1, temperatures = 1, seed = 1)
+  fit <- bn_learn(d, 2, target = "sum", iterations = 20000, chains = 1, seed = 1,
+                  control = list(thin = 12, temperatures = 1))
   drawn <- weft:::chain_graphs(fit, NULL)
   invisible(gc(reset = TRUE))
   before <- sum(gc()[, 2L])
@@ -41,13 +42,16 @@ test_that("searches, tables, exact answers, draws and halves stop within a secon
   table <- bn_scores(d, 1, keep = "all")
   small <- bn_exact(bn_scores(d[1:9], 2, keep = "all"), posterior = "dag")
   works <- list(
-    `a search of numbers` = function(progress) bn_search(numbers, kicks = 1e8, threads = 1, progress = progress),
-    `a search of categories` = function(progress) bn_search(d, kicks = 1e8, threads = 1, progress = progress),
-    `a table` = function(progress) bn_scores(d, 7, progress = progress),
-    `a table of numbers` = function(progress) bn_scores(numbers[1:24], 6, "bge", progress = progress),
-    `the best graph` = function(progress) bn_exact(table, progress = progress),
-    `the posterior under orders` = function(progress) bn_exact(table, posterior = "order", progress = progress),
-    `draws` = function(progress) bn_features(small, draws = 1e6, progress = progress)
+    `a search of numbers` = function(progress) bn_search(numbers, run = weft_run(threads = 1, progress = progress),
+                                                         control = list(kicks = 1e8)),
+    `a search of categories` = function(progress) bn_search(d, run = weft_run(threads = 1, progress = progress),
+                                                            control = list(kicks = 1e8)),
+    `a table` = function(progress) bn_scores(d, 7, run = weft_run(progress = progress)),
+    `a table of numbers` = function(progress) bn_scores(numbers[1:24], 6, "bge", run = weft_run(progress = progress)),
+    `the best graph` = function(progress) bn_exact(table, run = weft_run(progress = progress)),
+    `the posterior under orders` = function(progress) bn_exact(table, posterior = "order",
+                                                               run = weft_run(progress = progress)),
+    `draws` = function(progress) bn_features(small, draws = 1e6, run = weft_run(progress = progress))
   )
   for (work in names(works)) expect_stops(works[[work]], work)
 })
@@ -58,7 +62,8 @@ test_that("an interrupt ends a run over halves of the rows, whichever half it is
   result <- interrupted_works(
     "options(weft.poll = 0); d <- as.data.frame(matrix(rep(0:1, 600), 100))",
     "list(halves = function(progress) { # told when the run of all rows has begun, which is short
-       bn_learn(d, 2, target = 'sum', iterations = 2000, chains = 1, resample = 1e5, progress = progress)
+       bn_learn(d, 2, target = 'sum', iterations = 2000, chains = 1, resample = 1e5,
+                run = weft_run(progress = progress))
      })")
   expect_identical(result$how, "interrupted", info = paste(result$output, collapse = "\n"))
 })

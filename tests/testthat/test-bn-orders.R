@@ -101,8 +101,8 @@ test_that("candidates and limits of each node are summed as they are", {
 
 test_that("threads do not change a bit, nor the cut of subsets more than rounding", {
   scores <- bn_scores(linked_bn_data(11, 300), 4, keep = "all")
-  one <- bn_exact(scores, posterior = "order", threads = 1)
-  expect_identical(bn_exact(scores, posterior = "order", threads = 2)$edges, one$edges)
+  one <- bn_exact(scores, posterior = "order", run = weft_run(threads = 1))
+  expect_identical(bn_exact(scores, posterior = "order", run = weft_run(threads = 2))$edges, one$edges)
   # what the device does: other low parts, more mid parts, no tops
   for (shape in list(c(8, 3), c(8, 0), c(5, 6), c(1, 10), c(1, 0), c(3, 4))) {
     expect_lt(max(abs(cut_edges(scores, shape)$edges - one$edges)), 1e-12)

@@ -51,7 +51,7 @@ test_that("what is read can be sampled, and learned again", {
   fit <- read_lines(bif_lines, "bif")
   d <- bn_sample(fit, 4000, seed = 1)
   expect_identical(levels(d$c), c("<5", "5-12", ">12"))
-  again <- bn_fit(fit$dag, d)
+  again <- bn_fit(d, fit$dag)
   expect_lt(max(abs(again$nodes$c$probability - fit$nodes$c$probability)), 0.07) # 400 rows: 3 standard errors
   expect_equal(sum(exp(bn_log_lik(fit, expand.grid(lapply(fit$labels, function(l) factor(l, l)))))), 1)
 })
@@ -85,7 +85,8 @@ test_that("files that break a rule are errors that name the line", {
              "probability ( b | a ) { default 0.5, 0.5; }", "probability ( c ) { table 0.2, 0.3, 0.5; }")
   bad(function(lines) cycle, "cycle")
   expect_error(bn_read(tempfile(fileext = ".bif")), class = "weft_error_input", regexp = "does not exist")
-  expect_error(bn_read(withr::local_tempfile(lines = "network", fileext = ".txt")), class = "weft_error_input", regexp = "format")
+  expect_error(bn_read(withr::local_tempfile(lines = "network", fileext = ".txt")), class = "weft_error_input",
+               regexp = "format")
   expect_error(bn_read(1), class = "weft_error_input", regexp = "name of a file")
   zeros <- withr::local_tempfile(fileext = ".bif")
   writeBin(as.raw(c(65, 0, 66)), zeros)

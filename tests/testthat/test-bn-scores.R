@@ -71,7 +71,7 @@ test_that("a kept set has no subset as good; a dropped one has", {
   full <- bn_scores(d, 4, keep = "all")
   local <- mask_scores(full)
   for (slack in c(0, 2)) {
-    pruned <- if (slack) bn_scores(d, 4, keep = "sum", slack = slack) else bn_scores(d, 4)
+    pruned <- if (slack) bn_scores(d, 4, keep = "sum", control = list(slack = slack)) else bn_scores(d, 4)
     kept <- is.finite(mask_scores(pruned))
     for (i in 1:5) for (m in which(is.finite(local[i, ])) - 1) {
       subsets <- Filter(function(s) bitwAnd(s, m) == s && s != m, 0:m)
@@ -108,7 +108,7 @@ test_that("gamma, soft priors, required and forbidden edges and limits of each n
 test_that("candidates bound the sets, and one outsider may join each", {
   d <- bn_test_data()
   list_of <- list(a = "b", b = c("a", "c"), d = c("a", "c"))
-  plain <- as.data.frame(bn_scores(d, 3, candidates = list_of, plus_one = FALSE, keep = "all"))
+  plain <- as.data.frame(bn_scores(d, 3, candidates = list_of, keep = "all", control = list(plus_one = FALSE)))
   expect_equal(as.vector(table(factor(plain$node, names(d)))), c(2, 4, 1, 4, 1))
   grown <- as.data.frame(bn_scores(d, 3, candidates = list_of, keep = "all"))
   # a: {} {b} each with one of c, d, e; b and d: 4 sets with one of 2; c and e: {} with one of 4
@@ -120,7 +120,7 @@ test_that("candidates bound the sets, and one outsider may join each", {
   # with all nodes as candidates, nothing changes
   everyone <- matrix(1, 5, 5, dimnames = list(names(d), names(d))) - diag(5)
   expect_equal(as.data.frame(bn_scores(d, 3, candidates = everyone)), as.data.frame(bn_scores(d, 3)))
-  by_number <- bn_scores(d, 4, candidates = 2, plus_one = FALSE, keep = "all")
+  by_number <- bn_scores(d, 4, candidates = 2, keep = "all", control = list(plus_one = FALSE))
   expect_equal(diff(by_number$start), rep(4, 5))
 })
 
@@ -148,16 +148,16 @@ sorted_test_data <- function(rows) {
 test_that("the same table on any number of threads and with any instruction set", {
   d <- bn_test_data(700, wide = TRUE)
   fields <- c("start", "score", "parents", "bits")
-  one <- unclass(bn_scores(d, 4, keep = "all", threads = 1))[fields]
-  expect_identical(unclass(bn_scores(d, 4, keep = "all", threads = 2))[fields], one)
+  one <- unclass(bn_scores(d, 4, keep = "all", run = weft_run(threads = 1)))[fields]
+  expect_identical(unclass(bn_scores(d, 4, keep = "all", run = weft_run(threads = 2)))[fields], one)
   now <- .Call(weft:::C_weft_simd, NULL)
   withr::defer(.Call(weft:::C_weft_simd, match(now, c("portable", "avx2", "avx512")) - 1L))
   other <- sorted_test_data(2000)
-  two <- unclass(bn_scores(other, 4, keep = "all", threads = 2))[fields]
+  two <- unclass(bn_scores(other, 4, keep = "all", run = weft_run(threads = 2)))[fields]
   for (level in 0:2) {
     if (is.null(.Call(weft:::C_weft_simd, level))) next
-    expect_identical(unclass(bn_scores(d, 4, keep = "all", threads = 1))[fields], one)
-    expect_identical(unclass(bn_scores(other, 4, keep = "all", threads = 1))[fields], two)
+    expect_identical(unclass(bn_scores(d, 4, keep = "all", run = weft_run(threads = 1)))[fields], one)
+    expect_identical(unclass(bn_scores(other, 4, keep = "all", run = weft_run(threads = 1)))[fields], two)
   }
 })
 
@@ -165,7 +165,7 @@ test_that("sets are counted right whichever way suits their cells", {
   for (rows in c(63, 64, 65, 3000)) {
     d <- sorted_test_data(rows)
     for (score in c("bdeu", "bic")) {
-      table <- as.data.frame(bn_scores(d, 4, score, keep = "all", threads = 1))
+      table <- as.data.frame(bn_scores(d, 4, score, keep = "all", run = weft_run(threads = 1)))
       picked <- table[withr::with_seed(rows, sample(nrow(table), 150)), ]
       slow <- mapply(function(node, parents) reference_score(d, node, split_parents(parents), score), picked$node,
                      picked$parents)
@@ -195,10 +195,10 @@ test_that("more than 64 nodes, many levels, few rows, one row, no row, one node"
 
 test_that("memory and time are predicted, and too much is refused with advice", {
   d <- bn_test_data()
-  expect_equal(bn_scores(d, 2, keep = "all", dry_run = TRUE)$sets, 5 * 11)
+  expect_equal(bn_scores(d, 2, keep = "all", run = weft_run(dry_run = TRUE))$sets, 5 * 11)
   wide <- as.data.frame(matrix(0:1, 4, 300))
   expect_error(bn_scores(wide, 6), class = "weft_error_memory", regexp = "max_parents.*candidates")
-  expect_gt(bn_scores(wide, 6, dry_run = TRUE)$bytes, 1e12)
+  expect_gt(bn_scores(wide, 6, run = weft_run(dry_run = TRUE))$bytes, 1e12)
 })
 
 test_that("planes beyond a cache count what lists of rows count", {
@@ -218,14 +218,16 @@ test_that("planes beyond a cache count what lists of rows count", {
 test_that("every allocation may fail and nothing leaks", {
   d <- bn_test_data()
   expect_survives_failures(list(
-    candidates = function() bn_scores(d, 3, candidates = 2, threads = 1),
-    k2 = function() bn_scores(d, 3, "k2", threads = 1),
-    learn = function() bn_learn(d, iterations = 20, target = "sum", chains = 2, seed = 1, threads = 1),
-    uniform = function() bn_learn(d, iterations = 20, target = "uniform", chains = 2, seed = 1, threads = 1),
-    dag = function() bn_exact(d, posterior = "dag", threads = 1),
-    order = function() bn_exact(d, posterior = "order", threads = 1),
+    candidates = function() bn_scores(d, 3, candidates = 2, run = weft_run(threads = 1)),
+    k2 = function() bn_scores(d, 3, "k2", run = weft_run(threads = 1)),
+    learn = function() bn_learn(d, iterations = 20, target = "sum", chains = 2, seed = 1, run = weft_run(threads = 1)),
+    uniform = function() bn_learn(d, iterations = 20, target = "uniform", chains = 2, seed = 1,
+                                  run = weft_run(threads = 1)),
+    dag = function() bn_exact(d, posterior = "dag", run = weft_run(threads = 1)),
+    order = function() bn_exact(d, posterior = "order", run = weft_run(threads = 1)),
     features = function() {
-      bn_features(bn_exact(d[1:3], posterior = "dag", threads = 1), draws = 5, seed = 1, threads = 1)
+      bn_features(bn_exact(d[1:3], posterior = "dag", run = weft_run(threads = 1)), draws = 5, seed = 1,
+                  run = weft_run(threads = 1))
     }
   ), most = 25)
 })
@@ -255,7 +257,7 @@ test_that("inputs that break a rule are classed errors", {
   bad(bn_local_score(d, "a", "a"), "other than")
   bad(bn_local_score(d, "z"), "name columns")
   bad(bn_scores(stats::setNames(d, c("a", "a", "b", "c", "d"))), "unique column names")
-  expect_error(bn_scores(d, score = "bds", backend = "cuda"), class = "weft_error_device") # counted on the CPU
+  expect_error(bn_scores(d, score = "bds", run = "cuda"), class = "weft_error_device") # counted on the CPU
   bad(bn_learn(bn_scores(d), ess = 2), "must not be given again")
   bad(bn_learn(bn_scores(d), target = "sum"), "keep = \"sum\"")
 })

@@ -12,7 +12,7 @@ test_that("the score is that of the network, under every score", {
   categories <- bn_test_data(300)
   numbers <- search_data()
   for (score in c("bdeu", "k2", "bic", "aic", "bds")) {
-    fit <- bn_search(categories, score, gamma = 0.5, ess = 2, seed = 1, kicks = 20)
+    fit <- bn_search(categories, score, gamma = 0.5, ess = 2, seed = 1, control = list(kicks = 20))
     expect_equal(fit$score, bn_score(categories, fit$dag, score, ess = 2, gamma = 0.5), tolerance = 1e-9, info = score)
     expect_equal(fit$score, sum(fit$node_scores))
     expect_equal(fit$score, max(fit$start_scores), tolerance = 1e-9)
@@ -26,7 +26,7 @@ test_that("the score is that of the network, under every score", {
 test_that("of few nodes it finds the proven optimum", {
   for (seed in 1:4) {
     x <- as.data.frame(lapply(linked_bn_data(9, 150, 0.3, seed), factor))
-    fit <- bn_search(x, "bic", gamma = 1, max_parents = 4, seed = seed, kicks = 200)
+    fit <- bn_search(x, "bic", gamma = 1, max_parents = 4, seed = seed, control = list(kicks = 200))
     expect_equal(fit$score, bn_exact(x, 4, "bic")$score, tolerance = 1e-9, info = seed)
   }
   x <- search_data()
@@ -54,7 +54,7 @@ test_that("many nodes: more parents than a table holds, and weak ones among many
   truth <- matrix(0, p, p, dimnames = list(colnames(x), colnames(x)))
   truth[2:13, 1] <- 1
   truth[cbind(13:(p - 7), 20:p)] <- 1
-  fit <- bn_search(as.data.frame(x), seed = 1, starts = 1, kicks = 20)
+  fit <- bn_search(as.data.frame(x), seed = 1, control = list(starts = 1, kicks = 20))
   rates <- bn_compare(fit, truth)
   expect_equal(rates$skeleton_tpr, 1)
   expect_lt(rates$skeleton_fpr, 2e-3)
@@ -66,7 +66,7 @@ test_that("priors, limits, candidates and interventions hold", {
   x <- search_data()
   prior <- bn_prior(names(x), required = data.frame(from = c("v9", "v12"), to = c("v1", "v9")),
                     forbidden = data.frame(from = "v3", to = "v4"))
-  fit <- bn_search(x, prior = prior, seed = 1, kicks = 30)
+  fit <- bn_search(x, prior = prior, seed = 1, control = list(kicks = 30))
   expect_equal(fit$dag["v9", "v1"], 1L)
   expect_equal(fit$dag["v12", "v9"], 1L)
   expect_equal(fit$dag["v3", "v4"], 0L)
@@ -83,11 +83,11 @@ test_that("priors, limits, candidates and interventions hold", {
 
 test_that("threads do not matter, seeds and starts do", {
   x <- as.data.frame(lapply(linked_bn_data(20, 100, 0.5, seed = 1), factor))
-  one <- bn_search(x, "bdeu", seed = 4, threads = 1, kicks = 50)
-  two <- bn_search(x, "bdeu", seed = 4, threads = 2, kicks = 50)
+  one <- bn_search(x, "bdeu", seed = 4, run = weft_run(threads = 1), control = list(kicks = 50))
+  two <- bn_search(x, "bdeu", seed = 4, run = weft_run(threads = 2), control = list(kicks = 50))
   same <- c("dag", "score", "order", "start_scores", "counts")
   expect_identical(one[same], two[same])
-  first <- bn_search(x, "bdeu", seed = 4, starts = 1, kicks = 50)
+  first <- bn_search(x, "bdeu", seed = 4, control = list(starts = 1, kicks = 50))
   expect_identical(first$start_scores, one$start_scores[1L])
 })
 
@@ -95,7 +95,7 @@ test_that("many nodes: kicks in lanes are the same with any number of threads, n
   x <- search_data(60, 260)
   required <- data.frame(from = paste0("v", c(260, 90, 77)), to = paste0("v", c(1, 30, 76)))
   run <- function(...) {
-    bn_search(x, prior = bn_prior(names(x), required = required), seed = 2, max_parents = 4, ...)
+    call_with(bn_search, list(x, prior = bn_prior(names(x), required = required), seed = 2, max_parents = 4, ...))
   }
   one <- run(threads = 1, kicks = 100)
   three <- run(threads = 3, kicks = 100)
@@ -124,7 +124,7 @@ test_that("hard inputs: one node, one row, constants, copies, wide levels", {
   expect_equal((fit$dag | t(fit$dag))["copy", "v2"], TRUE)
   expect_true(is.finite(fit$score))
   wide <- bn_test_data(100, wide = TRUE)
-  expect_true(is.finite(bn_search(wide, "bic", gamma = 1, seed = 1, kicks = 10)$score))
+  expect_true(is.finite(bn_search(wide, "bic", gamma = 1, seed = 1, control = list(kicks = 10))$score))
   huge <- x * 1e100
   expect_true(is.finite(bn_search(huge[1:4], seed = 1)$score))
 })
@@ -141,13 +141,13 @@ test_that("numbers are told from categories, whatever holds them", {
 
 test_that("what it returns prints, converts and is checked", {
   x <- search_data()
-  fit <- bn_search(x, seed = 1, starts = 2, kicks = 0)
+  fit <- bn_search(x, seed = 1, control = list(starts = 2, kicks = 0))
   expect_output(print(fit), "2 starts\\s+came\\s+within")
-  expect_output(print(bn_search(x, seed = 1, starts = 1)), "one start")
+  expect_output(print(bn_search(x, seed = 1, control = list(starts = 1))), "one start")
   expect_identical(nrow(summary(fit)), sum(fit$dag))
   expect_identical(as.integer(bn_convert(fit)), as.integer(fit$dag))
   expect_identical(glance(fit)$type, "bge")
-  expect_s3_class(bn_fit(fit, x), "weft_bn_fit")
+  expect_s3_class(bn_fit(x, fit), "weft_bn_fit")
   expect_error(update(fit, 10), "no chains", class = "weft_error_input")
   expect_error(plot(fit, "trace"), class = "weft_error_input")
   for (part in c("dag", "score", "type", "start_scores", "counts")) {
@@ -163,28 +163,31 @@ test_that("errors say what must be", {
   expect_error(bn_search(x, "bic"), class = "weft_error_input")
   for (wrong in list(list(starts = 0), list(kicks = -1), list(candidates = -1), list(gamma = 0), list(max_parents = -1),
                      list(na = "x"), list(seed = -1), list(verbose = 2))) {
-    expect_error(do.call(bn_search, c(list(x), wrong)), class = "weft_error_input", info = names(wrong))
+    expect_error(call_with(bn_search, c(list(x), wrong)), class = "weft_error_input", info = names(wrong))
   }
-  expect_error(bn_search(x, starts = 1000, kicks = 0, threads = 1), NA)
+  expect_error(bn_search(x, run = weft_run(threads = 1), control = list(starts = 1000, kicks = 0)), NA)
 })
 
 test_that("it can be interrupted, and leaves no memory when an allocation fails", {
   x <- search_data(100, 8)
   polls <- 0
   withr::local_options(weft.poll = 0)
-  bn_search(x, seed = 1, kicks = 50, progress = function(done, total) polls <<- polls + 1)
+  bn_search(x, seed = 1, run = weft_run(progress = function(done, total) polls <<- polls + 1),
+            control = list(kicks = 50))
   expect_gt(polls, 3)
-  expect_error(bn_search(x, seed = 1, progress = function(done, total) stop("enough")), "enough")
+  expect_error(bn_search(x, seed = 1, run = weft_run(progress = function(done, total) stop("enough"))), "enough")
   few <- bn_test_data(40)[1:4]
   expect_survives_failures(list(
-    numbers = function() bn_search(x[1:20, 1:4], starts = 1, kicks = 2, seed = 1, threads = 1),
-    categories = function() bn_search(few, "bic", max_parents = 2, starts = 1, kicks = 2, seed = 1, threads = 1)
+    numbers = function() bn_search(x[1:20, 1:4], seed = 1, run = weft_run(threads = 1),
+                                   control = list(starts = 1, kicks = 2)),
+    categories = function() bn_search(few, "bic", max_parents = 2, seed = 1, run = weft_run(threads = 1),
+                                      control = list(starts = 1, kicks = 2))
   ))
 })
 
 test_that("edge posteriors over halves of the rows", {
   x <- bn_test_data(80)
-  run <- function(...) bn_learn(x, 2, target = "sum", iterations = 1000, chains = 2, seed = 5, ...)
+  run <- function(...) call_with(bn_learn, list(x, 2, target = "sum", iterations = 1000, chains = 2, seed = 5, ...))
   whole <- run()
   halves <- run(resample = 3)
   expect_identical(halves$edges_all_rows, whole$edges)
@@ -206,7 +209,8 @@ test_that("gene_bayes() takes halves of the samples, unless it is told not to, a
   numbers <- matrix(weft:::draws("normal", 60 * 5, key = 3), 60, dimnames = list(NULL, letters[1:5]))
   learned <- function(x, ...) {
     q <- suppressWarnings(gene_quality(x, rep(c("p", "q"), 30)))
-    gene_bayes(q, genes = 5, iterations = 200, chains = 2, seed = 1, progress = FALSE, ...)
+    call_with(gene_bayes, list(q, genes = 5, seed = 1, run = weft_run(progress = FALSE), ...,
+                               iterations = 200, control = list(chains = 2)))
   }
   expect_identical(as.integer(learned(numbers)$resample), 20L)
   levels <- (numbers > 0) + 0
@@ -222,10 +226,11 @@ test_that("gene_bayes() takes halves of the samples, unless it is told not to, a
 test_that("whole numbers are categories also in a DelayedMatrix, and doubles numbers", {
   skip_if_not_installed("DelayedArray")
   x <- as.matrix(linked_bn_data(4, 100))
-  whole <- bn_search(DelayedArray::DelayedArray(x), kicks = 5, seed = 1)
+  whole <- bn_search(DelayedArray::DelayedArray(x), seed = 1, control = list(kicks = 5))
   expect_identical(whole$type, "bdeu")
-  expect_identical(whole$dag, bn_search(x, kicks = 5, seed = 1)$dag)
-  expect_identical(bn_search(DelayedArray::DelayedArray(x + 0.5 * x[4:1, ][rep(1:4, 25), ]), kicks = 5)$type, "bge")
+  expect_identical(whole$dag, bn_search(x, seed = 1, control = list(kicks = 5))$dag)
+  expect_identical(bn_search(DelayedArray::DelayedArray(x + 0.5 * x[4:1, ][rep(1:4, 25), ]),
+                             control = list(kicks = 5))$type, "bge")
 })
 
 test_that("what calls itself a data frame and is none is a classed error", {

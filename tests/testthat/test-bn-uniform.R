@@ -13,8 +13,8 @@ chain_edges <- function(fit) {
 # Student's t. The limits are passed by chance once in 1e4 for an edge.
 expect_exact <- function(table, ..., iterations = 20000, chains = 16,
                          exact = bn_exact(table, posterior = "dag")$edges) {
-  fit <- bn_learn(table, target = "uniform", iterations = iterations, thin = max(1, iterations %/% 4000), seed = 5,
-                  chains = chains, ...)
+  fit <- call_with(bn_learn, list(table, target = "uniform", iterations = iterations, seed = 5, chains = chains, ...,
+                                  control = list(thin = max(1, iterations %/% 4000))))
   edges <- chain_edges(fit)
   error <- apply(edges, 1L, stats::sd) / sqrt(chains)
   open <- exact > 0.01 & exact < 0.99
@@ -34,13 +34,14 @@ test_that("edges are those of all graphs, from four to twelve nodes", {
   expect_exact(flat)
   expect_exact(bn_scores(bn_test_data(40), 4, keep = "all"))
   expect_exact(bn_scores(linked_bn_data(6, 60), 5, keep = "all"))
-  expect_exact(bn_scores(linked_bn_data(8, 80), 3, keep = "sum", slack = 30),
+  expect_exact(bn_scores(linked_bn_data(8, 80), 3, keep = "sum", control = list(slack = 30)),
                exact = bn_exact(linked_bn_data(8, 80), 3, posterior = "dag")$edges)
   expect_exact(bn_scores(linked_bn_data(12, 100), 2, keep = "all"))
 })
 
 test_that("each kind of move is tried at its stated rate", {
-  fit <- bn_learn(linked_bn_data(7, 100), 3, target = "uniform", iterations = 3000, seed = 1, temperatures = c(1, 3))
+  fit <- bn_learn(linked_bn_data(7, 100), 3, target = "uniform", iterations = 3000, seed = 1,
+                  control = list(temperatures = c(1, 3)))
   expect_identical(rownames(fit$diagnostics$acceptance), c("swap", "adjacent", "shift", "split", "reverse", "renew"))
   expect_true(all(fit$counts$accepted[7L, ] == 3000))
   # without heat new parents, drawn by their weights, are always taken: some 3,000 of 12,000 steps
@@ -70,8 +71,8 @@ test_that("a partition is worth the sum over its graphs, also where scores are t
   for (table in list(bn_scores(list2DF(copies), 3, keep = "all"), bn_scores(twin_bn_data(), 4, keep = "all"))) {
     p <- length(table$nodes)
     local <- mask_scores(table)
-    fit <- bn_learn(table, iterations = 300, target = "uniform", chains = 8, temperatures = 1, thin = 300, burn_in = 0,
-                    seed = 1)
+    fit <- bn_learn(table, iterations = 300, target = "uniform", chains = 8, seed = 1,
+                    control = list(temperatures = 1, thin = 300, burn_in = 0))
     worth <- apply(fit$layer, 2L, function(layer) sum(vapply(seq_len(p), function(z) {
       masks <- 0:(2^p - 1)
       at <- function(layers) sum(2^(which(layer %in% layers) - 1))
@@ -84,8 +85,8 @@ test_that("a partition is worth the sum over its graphs, also where scores are t
 })
 
 test_that("a drawn graph has its partition's layers, and the graphs that were drawn are scored rightly", {
-  fit <- bn_learn(linked_bn_data(9, 200), 3, target = "uniform", iterations = 200, thin = 200, burn_in = 0, chains = 6,
-                  temperatures = 1, seed = 2)
+  fit <- bn_learn(linked_bn_data(9, 200), 3, target = "uniform", iterations = 200, chains = 6, seed = 2,
+                  control = list(thin = 200, burn_in = 0, temperatures = 1))
   for (chain in seq_len(6L)) {
     dag <- weft:::sets_to_dag(fit$table, fit$sampled[, 1L, chain])
     depth <- integer(9L)
@@ -113,6 +114,7 @@ test_that("one node, two nodes, no possible edge, and a start work; damaged laye
 test_that("long runs over partitions can be interrupted", {
   table <- bn_scores(bn_test_data(300), keep = "sum")
   expect_stops(function(progress) {
-    bn_learn(table, target = "uniform", iterations = 1e9, thin = 1e6, progress = progress)
+    bn_learn(table, target = "uniform", iterations = 1e9, run = weft_run(progress = progress),
+             control = list(thin = 1e6))
   }, "partition MCMC")
 })

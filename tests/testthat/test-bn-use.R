@@ -2,7 +2,7 @@ test_that("parameters are posterior means and the likelihood is their product", 
   d <- bn_test_data()
   dag <- matrix(0, 5, 5, dimnames = list(names(d), names(d)))
   dag["a", "b"] <- dag["a", "c"] <- dag["b", "c"] <- 1
-  fit <- bn_fit(dag, d, ess = 2)
+  fit <- bn_fit(d, dag, ess = 2)
   counts <- table(d$b, d$a)
   expect_equal(unname(fit$nodes$b$probability), unname(unclass(sweep(counts + 2 / 12, 2,
                                                                      colSums(counts) + 2 / 4, `/`))),
@@ -15,15 +15,15 @@ test_that("parameters are posterior means and the likelihood is their product", 
   }, 0)
   expect_equal(bn_log_lik(fit, d), unname(by_hand))
   set <- rep(c(NA, "b"), length.out = nrow(d))
-  free <- bn_fit(dag, d[is.na(set), ], ess = 2)
-  expect_equal(bn_fit(dag, d, ess = 2, interventions = set)$nodes$b, free$nodes$b)
+  free <- bn_fit(d[is.na(set), ], dag, ess = 2)
+  expect_equal(bn_fit(d, dag, ess = 2, interventions = set)$nodes$b, free$nodes$b)
 })
 
 test_that("predictions are conditionals of the joint, also when columns are left out", {
   d <- bn_test_data()[1:4]
   dag <- matrix(0, 4, 4, dimnames = list(names(d), names(d)))
   dag["a", "b"] <- dag["b", "c"] <- dag["a", "c"] <- dag["c", "d"] <- 1
-  fit <- bn_fit(dag, d)
+  fit <- bn_fit(d, dag)
   grid <- expand.grid(fit$labels)
   joint <- exp(bn_log_lik(fit, grid))
   expect_equal(sum(joint), 1)
@@ -42,7 +42,7 @@ test_that("predictions are conditionals of the joint, also when columns are left
 
 test_that("samples follow the network, the seed, and what is set", {
   d <- bn_test_data()
-  fit <- bn_fit(bn_exact(d), d)
+  fit <- bn_fit(d, bn_exact(d))
   s <- bn_sample(fit, 20000, seed = 1)
   expect_identical(s, bn_sample(fit, 20000, seed = 1))
   expect_identical(lapply(s, levels), lapply(d, levels))
@@ -63,7 +63,7 @@ test_that("Gaussian networks: least squares, normal likelihood, conditional mean
   d <- data.frame(a, b, c)
   dag <- matrix(0, 3, 3, dimnames = list(names(d), names(d)))
   dag["a", "b"] <- dag["a", "c"] <- dag["b", "c"] <- 1
-  fit <- bn_fit(dag, d)
+  fit <- bn_fit(d, dag)
   expect_equal(unname(fit$nodes$c$slopes), unname(coef(lm(c ~ a + b))[-1]))
   expect_equal(sum(bn_log_lik(fit, d)),
                sum(dnorm(a, mean(a), sd(a), TRUE), dnorm(resid(lm(b ~ a)), 0, summary(lm(b ~ a))$sigma, TRUE),
@@ -208,19 +208,19 @@ test_that("Gaussian predictions do not depend on the units of what is known", {
   names <- c("a", "b", "c")
   dag <- matrix(0, 3, 3, dimnames = list(names, names))
   dag["a", "c"] <- dag["b", "c"] <- 1
-  expected <- stats::predict(bn_fit(dag, data.frame(a, b, c)), data.frame(a, b), "c")
+  expected <- stats::predict(bn_fit(data.frame(a, b, c), dag), data.frame(a, b), "c")
   for (unit in c(1e-9, 1e9)) {
     d <- data.frame(a = a * unit, b, c)
-    expect_equal(stats::predict(bn_fit(dag, d), d[1:2], "c"), expected, tolerance = 1e-8)
-    expect_equal(stats::predict(bn_fit(dag, d), d["c"], "b"),
-                 stats::predict(bn_fit(dag, data.frame(a, b, c)), data.frame(c), "b"),
+    expect_equal(stats::predict(bn_fit(d, dag), d[1:2], "c"), expected, tolerance = 1e-8)
+    expect_equal(stats::predict(bn_fit(d, dag), d["c"], "b"),
+                 stats::predict(bn_fit(data.frame(a, b, c), dag), data.frame(c), "b"),
                  tolerance = 1e-8)
   }
 })
 
 test_that("a sample beyond memory is refused", {
   d <- bn_test_data()
-  fit <- bn_fit(bn_exact(d), d)
+  fit <- bn_fit(d, bn_exact(d))
   free <- .Call(weft:::C_weft_host_available)
   skip_if(free < 0 || free > 2e11)
   expect_error(bn_sample(fit, 2^31 - 1), class = "weft_error_memory", regexp = "2147483647 rows")

@@ -16,7 +16,7 @@ adjusted_rand <- function(a, b) {
   (pairs(shared) - expected) / ((pairs(rowSums(shared)) + pairs(colSums(shared))) / 2 - expected)
 }
 
-groups_of <- function(x, ..., seed = 1) suppressWarnings(gene_clusters(x, ..., seed = seed))
+groups_of <- function(x, ..., seed = 1) suppressWarnings(call_with(gene_clusters, list(x, ..., seed = seed)))
 
 test_that("planted groups are found, of equal and unequal sizes", {
   for (sizes in list(c(30, 30, 30), c(50, 25, 12), c(40, 40))) {
@@ -163,7 +163,7 @@ test_that("results are tables and a picture, and damaged ones are refused", {
 
 test_that("the workflow takes these groups", {
   e <- planted(10, c(25, 20))
-  fit <- suppressWarnings(gene_network(e$x, factor(e$z), seed = 1, progress = FALSE,
+  fit <- suppressWarnings(gene_network(e$x, factor(e$z), seed = 1, run = weft_run(progress = FALSE),
                                        steps = list(network = FALSE, bayes = FALSE, pairs = FALSE)))
   expect_identical(fit$clusters$k, 2L)
   expect_output(print(fit), "2 groups")

@@ -67,7 +67,8 @@ test_that("chains do not depend on the number of parts", {
   for (target in c("max", "sum")) {
     table <- bn_scores(d, 3, keep = target)
     for (temperatures in list(1, c(1, 2, 4))) {
-      run <- weft:::chain_settings(60, 5, temperatures, 7, 4, 8, 6, target, 11)
+      run <- weft:::chain_settings(60, 5, list(temperatures = temperatures, swap_every = 7, thin = 4, burn_in = 8), 6,
+                                   target, 11)
       run$order <- weft:::start_orders(NULL, table$nodes, run)
       one <- chains_with(table, run, 1)
       for (parts in c(2, 4, 8)) expect_identical(chains_with(table, run, parts), one)
@@ -80,7 +81,7 @@ test_that("direct sums do not depend on the number of parts", {
   y <- x[1:40, ] + 0.1
   for (scale in list(0.7, c(0.5, 1, 2))) {
     p <- weft:::kernel_problem(x, y, cbind(1:40, 1), "gaussian", scale, 0, 0, 1, NULL, FALSE, FALSE,
-                              list(scale = 1, offset = 0, degree = 3), NULL, 2, NULL, NULL)
+                               weft:::as_run(weft_run(threads = 2)))
     task <- weft:::native_task(p, weft:::native_points(p$query, p), weft:::native_points(p$reference, p),
                                weft:::split_weights(p))
     direct <- function(parts) .Call(weft:::C_weft_kernel_direct, task, dealt_control(parts))$sum
@@ -96,7 +97,7 @@ test_that("direct sums do not depend on the number of parts", {
 
 test_that("a query leaves itself out on any part", {
   x <- withr::with_seed(4, matrix(stats::rnorm(2 * 9000), 9000))
-  p <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 0.3, leave_one_out = TRUE, threads = 2)
+  p <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 0.3, leave_one_out = TRUE, run = weft_run(threads = 2))
   points <- weft:::native_points(x, p)
   task <- weft:::native_task(p, points, points, weft:::split_weights(p))
   direct <- function(parts) .Call(weft:::C_weft_kernel_direct, task, dealt_control(parts))$sum
@@ -151,12 +152,12 @@ test_that("parts that meet end together", {
 test_that("what rows cannot be shared for says so", {
   skip_if_no_cuda()
   x <- matrix(stats::rnorm(200), 20)
-  expect_error(pca(x, 2, method = "gs", backend = "cuda", devices = c(0, 0)), class = "weft_error_input",
+  expect_error(pca(x, 2, method = "gs", run = weft_run("cuda", devices = c(0, 0))), class = "weft_error_input",
                regexp = "\"gs\"")
-  expect_error(pca(replace(x, 3, NA), 2, backend = "cuda", devices = c(0, 0)), class = "weft_error_input",
+  expect_error(pca(replace(x, 3, NA), 2, run = weft_run("cuda", devices = c(0, 0))), class = "weft_error_input",
                regexp = "complete")
   withr::local_options(weft.devices = c(0, 0))
-  expect_no_error(pca(x, 2, method = "gs", backend = "cuda"))
+  expect_no_error(pca(x, 2, method = "gs", run = "cuda"))
 })
 
 test_that("principal components are those of one device to rounding", {
@@ -169,7 +170,8 @@ test_that("principal components are those of one device to rounding", {
   ))
   for (devices in device_lists()) for (x in inputs) for (method in c("krylov", "gram")) {
     k <- min(3, nrow(x) - 1)
-    fit <- function(devices, ...) pca(x, k, method = method, seed = 1, backend = "cuda", devices = devices, ...)
+    fit <- function(devices, ...) call_with(pca, list(x, k, method = method, seed = 1,
+                                                      run = weft_run("cuda", devices = devices), ...))
     one <- suppressWarnings(fit(0))
     several <- suppressWarnings(fit(devices))
     expect_equal(several$sdev, one$sdev, tolerance = 1e-12)
@@ -187,7 +189,7 @@ start_like_irm <- function(run, chains, nodes) {
 
 test_that("co-clustering does not depend on the number of parts", {
   planted <- irm_sample(50, 40, k = 3, density = 0.3, seed = 1)
-  fit <- irm(planted$A, chains = 5, sweeps = 6, thin = 2, seed = 3)
+  fit <- irm(planted$A, chains = 5, sweeps = 6, seed = 3, control = list(thin = 2))
   run <- fit$run
   run$done <- 0
   run$state <- start_like_irm(run, 5, c(50, 40))
@@ -218,9 +220,9 @@ shared_graphs <- function(n, p) {
   counts <- planted * withr::with_seed(3, sample(3, length(planted), TRUE))
   hidden <- withr::with_seed(4, unique(cbind(sample(n, 40, TRUE), sample(p, 40, TRUE))))
   list(
-    irm(planted, chains = 1, sweeps = 1, seed = 5, backend = "cpu"),
-    irm(counts, family = "poisson", missing = hidden, split_merge = FALSE, chains = 1, sweeps = 1, seed = 5,
-        backend = "cpu")
+    irm(planted, chains = 1, sweeps = 1, seed = 5, run = "cpu"),
+    irm(counts, family = "poisson", missing = hidden, chains = 1, sweeps = 1, seed = 5, run = "cpu",
+        control = list(split_merge = FALSE))
   )
 }
 
@@ -235,7 +237,7 @@ test_that("an interrupt, an error and a lack of memory in a part end all parts a
   d <- mixed_data()
   pack <- mi_pack(d$x, d$class, na = "drop")
   table <- bn_scores(bn_test_data(), 3)
-  run <- weft:::chain_settings(1e9, 4, 1, 7, 1e6, 0, 6, "max", 11)
+  run <- weft:::chain_settings(1e9, 4, list(temperatures = 1, swap_every = 7, thin = 1e6, burn_in = 0), 6, "max", 11)
   run$order <- weft:::start_orders(NULL, table$nodes, run)
   gc()
   before <- .Call(weft:::C_weft_memory, 0)
@@ -266,7 +268,8 @@ test_that("devices are NULL, all or numbers that there are", {
   expect_identical(weft:::devices_for("all", "cpu"), 0L)
   withr::local_options(weft.devices = "none")
   expect_error(mi_pairs(matrix(0:1, 4, 3), c(0, 1, 0, 1)), class = "weft_error_input", regexp = "weft.devices")
-  expect_error(kernel_sum(matrix(0, 4, 3), devices = "both"), class = "weft_error_input", regexp = "`devices`")
+  expect_error(kernel_sum(matrix(0, 4, 3), run = weft_run(devices = "both")), class = "weft_error_input",
+               regexp = "`devices`")
   skip_if_no_cuda()
   there <- nrow(weft_devices())
   withr::local_options(weft.devices = NULL)
@@ -316,8 +319,8 @@ test_that("chains give the same on one device and on several", {
   for (target in weft:::bn_targets) {
     table <- bn_scores(d, 3, keep = if (target == "max") "max" else "sum")
     learn <- function(devices) {
-      fit <- bn_learn(table, iterations = 300, chains = 7, target = target, seed = 2, backend = "cuda",
-                      devices = devices)
+      fit <- bn_learn(table, iterations = 300, chains = 7, target = target, seed = 2,
+                      run = weft_run("cuda", devices = devices))
       unclass(fit)[same]
     }
     one <- learn(0)
@@ -329,7 +332,8 @@ test_that("direct sums are those of one device to rounding", {
   skip_if_no_cuda()
   x <- withr::with_seed(5, matrix(stats::rnorm(4 * 30000), 30000))
   sums <- function(devices, ...) {
-    kernel_sum(x, x[1:5000, ], bandwidth = 0.4, method = "direct", backend = "cuda", devices = devices, ...)
+    call_with(kernel_sum, list(x, x[1:5000, ], bandwidth = 0.4, method = "direct",
+                               run = weft_run("cuda", devices = devices), ...))
   }
   for (devices in device_lists()) {
     expect_equal(sums(devices), sums(0), tolerance = 1e-13)
@@ -337,7 +341,7 @@ test_that("direct sums are those of one device to rounding", {
     expect_equal(sums(devices, kernel = "epanechnikov"), sums(0, kernel = "epanechnikov"), tolerance = 1e-13)
     alone <- function(devices) {
       withr::local_options(weft.devices = devices) # what NULL means
-      kernel_sum(x, bandwidth = 0.4, method = "direct", backend = "cuda", leave_one_out = TRUE)
+      kernel_sum(x, bandwidth = 0.4, method = "direct", run = "cuda", leave_one_out = TRUE)
     }
     expect_equal(alone(devices), alone(0), tolerance = 1e-13)
   }
@@ -348,7 +352,8 @@ test_that("sums over a grid are the same on one device and on several", {
   x <- withr::with_seed(6, matrix(stats::runif(3 * 40000), 40000))
   w <- cbind(seq(-1, 1, length.out = 40000), 1)
   sums <- function(devices, query = x, ..., kernel = "epanechnikov") {
-    kernel_sum(query, ..., kernel = kernel, bandwidth = 0.05, method = "tree", backend = "cuda", devices = devices)
+    call_with(kernel_sum, list(query, ..., kernel = kernel, bandwidth = 0.05, method = "tree",
+                               run = weft_run("cuda", devices = devices)))
   }
   for (devices in device_lists()) {
     expect_identical(sums(devices, weights = w, leave_one_out = TRUE), sums(0, weights = w, leave_one_out = TRUE))
@@ -362,8 +367,8 @@ test_that("co-clustering gives the same on one device and on several", {
   skip_if_no_cuda()
   planted <- irm_sample(300, 200, k = 4, density = 0.1, seed = 1)
   fit <- function(devices) {
-    irm(planted$A, chains = 4, sweeps = 10, seed = 3, backend = "cuda",
-        devices = devices)[c("log_posterior", "row_cluster")]
+    irm(planted$A, chains = 4, sweeps = 10, seed = 3, run = weft_run("cuda", devices = devices))[c("log_posterior",
+                                                                                                   "row_cluster")]
   }
   one <- fit(0)
   for (devices in device_lists()) expect_identical(fit(devices), one)

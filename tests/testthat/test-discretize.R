@@ -75,7 +75,8 @@ test_that("bins do not depend on units, and neighbouring doubles can be told apa
   x <- c(0:10, 3, 7)
   for (method in c("equalwidth", "sd")) {
     codes <- function(x) as.integer(discretize(data.frame(x), method, bins = 10)$x)
-    for (unit in c(0.1, 1 / 3, 1e-3, 7e5, 1e-300)) expect_identical(codes(x * unit), codes(x), info = paste(method, unit))
+    for (unit in c(0.1, 1 / 3, 1e-3, 7e5, 1e-300)) expect_identical(codes(x * unit), codes(x),
+                                                                    info = paste(method, unit))
     expect_identical(codes(x / 10 + 5.3), codes(x), info = method)
   }
   expect_identical(codes(c(1, 2, 3) / 10), c(2L, 2L, 2L)) # the mean less and plus the standard deviation

@@ -35,10 +35,11 @@ test_that("an error is about the call as it was written", {
   expect_identical(message(do.call(mi_rank, list(x, c(NA, 1, 1, 2)))), "mi_rank(..., ...)")
   expect_identical(message(do.call("mi_rank", list(x, class = c(NA, 1, 1, 2), bins = 2))),
                    "mi_rank(..., class = ..., bins = 2)")
-  expect_error(mi_rank(x, rep(0:1, 2), threads = 2^31), "from 1 to 4096")
+  expect_error(mi_rank(x, rep(0:1, 2), run = weft_run(threads = 2^31)), "from 1 to 4096")
   expect_error(weft_file(tempfile(), 2^33), "from 1 to 2147483647", class = "weft_error_input")
   expect_error(discretize(x, 3), "bins = 3", class = "weft_error_input")
-  expect_error(discretize(x, breaks = 3), "no `breaks`.*called `bins`", class = "weft_error_input")
+  expect_error(discretize(x, breaks = 3), "Unknown argument `breaks`; did you mean `bins`\\?",
+               class = "weft_error_input")
   expect_error(mi_network(x, "spearman"), "estimator = \"spearman\"", class = "weft_error_input")
   expect_error(mi_matrix(x, "spearman"), "estimator = \"spearman\"", class = "weft_error_input")
   for (f in c(mi_network, mi_matrix)) {
@@ -61,7 +62,7 @@ test_that("what R has no memory for is a classed error", {
     "class_of <- function(code) tryCatch({ code; 'none' }, error = function(e) class(e)[1])",
     "x <- matrix(0:1, 4, 40000)", # 12.8 GB of results
     "cat(class_of(mi_matrix(x)), class_of(mi_matrix(x + 0, estimator = 'pearson')),",
-    "    class_of(mi_pairs(x, rep(0:1, 2), full = TRUE)),",
+    "    class_of(mi_pairs(x, rep(0:1, 2), control = list(full = TRUE))),",
     "    class_of(mi_network(x, 'clr')), '\\n')",
     "x <- matrix(0L, 1e6, 100)", # doubles of it take 800 MB more, twice
     "cat(class_of(mi_matrix(x, estimator = 'pearson')), class_of(discretize(x)),",
@@ -77,7 +78,7 @@ test_that("what R has no memory for is a classed error", {
 
 test_that("names of other packages are errors that say what is meant here", {
   x <- as.matrix(mtcars)
-  meant <- function(call, here) expect_error(call, sprintf("Here it is called `%s`", here), class = "weft_error_input")
+  meant <- function(call, here) expect_error(call, sprintf("did you mean `%s`", here), class = "weft_error_input")
   meant(kde(x[, 1], h = 1), "bandwidth")
   meant(kde(x[, 1:2], H = diag(2)), "bandwidth")
   meant(kernel_sum(x, bw = 1), "bandwidth")
@@ -91,21 +92,22 @@ test_that("names of other packages are errors that say what is meant here", {
   meant(mi_matrix(x, method = "spearman"), "estimator")
   meant(mi_network(x, disc = "equalfreq"), "bins")
   meant(mi_select(x, mtcars$am, nbins = 3), "bins")
-  said <- expect_error(mi_rank(x, mtcars$am, eval.points = 1), "There is no `eval.points`", class = "weft_error_input")
-  expect_false(grepl("called", conditionMessage(said))) # what another function has is not offered
+  said <- expect_error(mi_rank(x, mtcars$am, eval.points = 1), "Unknown argument `eval.points`\\.",
+                       class = "weft_error_input")
+  expect_false(grepl("mean", conditionMessage(said))) # what another function has is not offered
   expect_error(discretize(x, 3), "A number of bins goes into `bins = 3`", fixed = TRUE, class = "weft_error_input")
-  expect_error(gene_network(x, mtcars$am, max_same = 1), "`steps = list(quality = list(max_same = ))`", fixed = TRUE,
-               class = "weft_error_input")
+  expect_error(gene_network(x, mtcars$am, max_same = 1),
+               "`steps = list(quality = list(control = list(max_same = )))`", fixed = TRUE, class = "weft_error_input")
   expect_error(gene_network(x, mtcars$am, method = "clr"), "`steps = list(network = list(method = ))`", fixed = TRUE,
                class = "weft_error_input")
-  expect_error(gene_network(x, mtcars$am, pairs = FALSE), "Use `steps = list(pairs = )`", fixed = TRUE,
+  expect_error(gene_network(x, mtcars$am, pairs = FALSE), "use `steps = list(pairs = )`", fixed = TRUE,
                class = "weft_error_input")
   expect_error(gene_network(x, steps = list(pears = FALSE)), "There is no step `pears`", class = "weft_error_input")
   expect_error(gene_network(x, steps = list(quality = list(batch = 1))), "`gene_network\\(\\)` itself takes",
                class = "weft_error_input")
   expect_error(gene_network(x, regulators = "cyl", steps = list(network = list(regulators = "hp"))), "given once",
                class = "weft_error_input")
-  expect_error(gene_network(x, mtcars$am, nonsense = 1), "There is no `nonsense`", class = "weft_error_input")
+  expect_error(gene_network(x, mtcars$am, nonsense = 1), "Unknown argument `nonsense`", class = "weft_error_input")
   expect_error(mi_network(x), "estimator = \"copula\"", class = "weft_error_input")
 })
 
@@ -156,7 +158,7 @@ test_that("a class or names that a value should not have are an error of weft's 
   refused(gene_network(genes, steps = list(ranking = stats::setNames(list(1), NA))))
   refused(gene_mi_network(gene_quality(genes), estimator = structure("none", class = "Date")))
   one <- structure(0, class = "data.frame")
-  expect_null(attr(gene_regulation(genes, steps = 1, resamples = 4, copies = one, seed = 1), "fdr"))
+  expect_null(attr(gene_regulation(genes, steps = 1, resamples = 4, null_copies = one, seed = 1), "fdr"))
   file <- withr::local_tempfile()
   said <- write_bag_of_words(matrix(1, 2, 2, dimnames = list(c("x", "y"), NULL)), structure(file, class = "Date"))
   expect_identical(said, file)

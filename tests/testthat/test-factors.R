@@ -8,7 +8,7 @@ test_that("factors whose codes have no level are refused, wherever categories ar
   write_genotypes(stem, matrix(sample(0:2, n * 4, TRUE), n))
   halves <- rep(1:2, n / 2)
   known <- data.frame(a = factor(x[, 1]), b = factor(x[, 2]))
-  network <- bn_fit(matrix(c(0, 0, 1, 0), 2, dimnames = rep(list(c("a", "b")), 2)), known)
+  network <- bn_fit(known, matrix(c(0, 0, 1, 0), 2, dimnames = rep(list(c("a", "b")), 2)))
   pairs <- mi_pairs(cbind(a = x[, 1], b = halves), halves)
   measured <- x + stats::rnorm(n * 3)
   takes <- list(
@@ -30,7 +30,7 @@ test_that("factors whose codes have no level are refused, wherever categories ar
     irm_log_posterior = function(f) irm_log_posterior(diag(n), f),
     gene_sets = function(f) gene_sets("a", data.frame(f, "a"), c("a", "b")),
     covariates = function(f) gene_network(measured, covariates = f),
-    regulation = function(f) regulation(measured, compare = f, steps = 2, resamples = 4),
+    regulation = function(f) regulation(measured, compare = f, control = list(steps = 2, resamples = 4)),
     gene_network = function(f) gene_network(measured, class = f)
   )
   factors <- list(

@@ -57,7 +57,7 @@ test_that("a compressed file that was cut short says so", {
                 mtx = c("%%MatrixMarket matrix coordinate real general", "4000 1 4000",
                         sprintf("%d 1 %.9f", 1:4000, sin(1:4000))),
                 bag = c(1, 4000, 4000, sprintf("1 %d %d", 1:4000, 1:4000)))
-  read <- list(gmt = read_gmt, mtx = function(path) weft_import(path, tempfile(), progress = FALSE),
+  read <- list(gmt = read_gmt, mtx = function(path) weft_import(path, tempfile(), run = weft_run(progress = FALSE)),
                bag = read_bag_of_words)
   for (kind in names(texts)) {
     to <- gzfile(whole, "wb")

@@ -68,7 +68,7 @@ test_that("of a whole analysis the universe is what was tested, and a gene of se
   e <- weft_example("expression", n = 60, p = 40, seed = 4, missing = 0, spoilt = FALSE)
   symbols <- colnames(e$x)
   symbols[2] <- symbols[1]
-  fit <- gene_network(e$x, e$class, seed = 2, progress = FALSE, symbols = symbols,
+  fit <- gene_network(e$x, e$class, seed = 2, run = weft_run(progress = FALSE), symbols = symbols,
                       steps = list(clusters = FALSE, bayes = FALSE, pairs = FALSE, network = list(genes = 20)))
   found <- gene_sets(fit, list(known = unique(symbols)[1:10]), min_size = 1)
   expect_identical(attr(found, "universe"), c(ranking = 39L, network = 20L))

@@ -42,9 +42,10 @@ test_that("a pack freed while a call uses it ends after that call", {
   whole <- mi_pairs(d, class)
   gc()
   before <- host_live()
-  calls <- list(pairs = mi_pairs, triples = function(x, ...) mi_triples(x, features = 1:60, ...),
-                full = function(x, ...) mi_pairs(x, full = TRUE, ...),
-                tuples = function(x, ...) mi_tuples(x, order = 3, features = 1:60, ...))
+  calls <- list(pairs = function(x, ...) call_with(mi_pairs, list(x, ...)),
+                triples = function(x, ...) call_with(mi_triples, list(x, features = 1:60, ...)),
+                full = function(x, ...) call_with(mi_pairs, list(x, ..., control = list(full = TRUE))),
+                tuples = function(x, ...) call_with(mi_tuples, list(x, order = 3, features = 1:60, ...)))
   for (call in names(calls)) {
     pack <- mi_pack(d, class)
     asked <- 0
@@ -67,7 +68,7 @@ test_that("a pack freed while a call uses it ends after that call", {
   owner$pack <- pack
   reg.finalizer(owner, function(e) weft_free(e$pack))
   rm(owner)
-  found <- mi_pairs(pack, progress = function(done, total) gc())
+  found <- mi_pairs(pack, run = weft_run(progress = function(done, total) gc()))
   expect_identical(found$mi, whole$mi)
   gc()
   expect_identical(host_live(), before)
@@ -80,19 +81,19 @@ test_that("a device matrix freed or changed is refused, and one freed while a ca
   x <- matrix(stats::rnorm(3e5), 1000)
   before <- .Call(weft:::C_weft_memory, NULL)[["device"]]
   handle <- weft_upload(x)
-  whole <- pca(handle, 3, seed = 1, backend = "cuda")
+  whole <- pca(handle, 3, seed = 1, run = "cuda")
   for (change in list(list(dim = c(1000L, 400L)), list(dim = NULL), list(dimnames = list("a", NULL)),
                       list(pointer = 1))) {
     changed <- structure(utils::modifyList(unclass(handle), change), class = class(handle))
-    expect_error(pca(changed, 3, backend = "cuda"), class = "weft_error_input")
+    expect_error(pca(changed, 3, run = "cuda"), class = "weft_error_input")
     expect_error(as.matrix(changed), class = "weft_error_input")
   }
   asked <- 0
-  found <- tryCatch(pca(handle, 3, seed = 1, backend = "cuda", progress = function(done, total) {
+  found <- tryCatch(pca(handle, 3, seed = 1, run = weft_run("cuda", progress = function(done, total) {
     asked <<- asked + 1
     weft_free(handle)
     gc()
-  }), weft_error_input = function(e) conditionMessage(e))
+  })), weft_error_input = function(e) conditionMessage(e))
   expect_gt(asked, 0)
   # a later step of the same call asks for the matrix again, and is told
   if (is.character(found)) expect_match(found, "freed") else expect_identical(found$sdev, whole$sdev)
@@ -105,7 +106,7 @@ test_that("jumps out of a progress handler pass by the native work, and go on", 
   pack <- mi_pack(binary(), rep(0:1, 100))
   gc()
   before <- host_live()
-  run <- function(handler) mi_pairs(pack, progress = handler)
+  run <- function(handler) mi_pairs(pack, run = weft_run(progress = handler))
   expect_identical(tryCatch(run(function(done, total) warning("w")), warning = conditionMessage), "w")
   expect_identical(tryCatch(run(function(done, total) stop("e")), error = conditionMessage), "e")
   own <- structure(class = c("own", "condition"), list())
@@ -119,7 +120,8 @@ test_that("jumps out of a progress handler pass by the native work, and go on", 
   tryCatch(withCallingHandlers(run(function(done, total) stop("once")), error = function(e) handled <<- handled + 1),
            error = identity)
   expect_identical(handled, 1)
-  nested <- function(done, total) mi_pairs(pack, top = 5, progress = function(done, total) stop("inner"))
+  nested <- function(done, total) mi_pairs(pack, top = 5,
+                                           run = weft_run(progress = function(done, total) stop("inner")))
   expect_identical(tryCatch(run(nested), error = conditionMessage), "inner")
   expect_identical(host_live(), before)
   expect_identical(nrow(mi_pairs(pack, top = 5)), 5L)
@@ -128,7 +130,7 @@ test_that("jumps out of a progress handler pass by the native work, and go on", 
 test_that("the package can be unloaded while handles and finalisers remain", {
   out <- run_in_r(c(
     "library(weft)", "d <- data.frame(a = c(0, 1, 0, 1), b = c(0, 0, 1, 1))", "p <- mi_pack(d, d$a)",
-    "r <- mi_pairs(d, d$a, threads = 2)",
+    "r <- mi_pairs(d, d$a, run = weft_run(threads = 2))",
     "unloadNamespace('weft')", "invisible(gc())", "rm(p)", "invisible(gc())", "cat(weft::mi_rank(d, d$a)$mi, '\\n')",
     "unloadNamespace('weft')", "invisible(gc())",
     "cat('weft' %in% names(getLoadedDLLs()), weft::mi_rank(d, d$a)$mi[1], '\\n')"

@@ -28,7 +28,7 @@ test_that("work that goes on after it was told to stop is found", {
 test_that("memory that is left behind and errors of another class are found", {
   skip_on_cran()
   x <- data.frame(a = rep(1:3, 30))
-  rank <- function() mi_rank(x, rep(1:2, 45), threads = 1)
+  rank <- function() mi_rank(x, rep(1:2, 45), run = weft_run(threads = 1))
   expect_length(failures_of(expect_survives_failures(list(rank = rank), 3)), 0)
   kept <- list()
   keeps <- function() kept[[length(kept) + 1L]] <<- mi_pack(x)

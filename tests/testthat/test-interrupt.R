@@ -7,7 +7,7 @@ test_that("an interrupt stops the work within a second, and the session goes on"
       narrow <- rep(list(rep(1:50, 20000)), 50000)
       rank <- function(data, progress) {
         data <- list2DF(stats::setNames(data, seq_along(data)))
-        mi_rank(data, seq_len(nrow(data)) %% 2, backend = '%s', progress = progress)
+        mi_rank(data, seq_len(nrow(data)) %% 2, run = weft::weft_run('%s', progress = progress))
       }"
     result <- interrupted_works(
       sprintf(gsub("%%", "%%%%", setup, fixed = TRUE), backend),

@@ -8,8 +8,9 @@ test_that("a failed allocation anywhere is an error, and nothing leaks", {
   works <- list(
     graph = function(backend) weft:::irm_graph(A),
     blocked = function(backend) irm(A, chains = 2, sweeps = 2, seed = 1, max_clusters = 5, hold_out = 0.1,
-                                    backend = backend, threads = 1),
-    collapsed = function(backend) irm(A, chains = 1, sweeps = 2, seed = 1, max_clusters = 5, sampler = "collapsed"),
+                                    run = weft_run(backend, threads = 1)),
+    collapsed = function(backend) irm(A, chains = 1, sweeps = 2, seed = 1, max_clusters = 5,
+                                      control = list(sampler = "collapsed")),
     directed = function(backend) irm(A[1:50, ], "directed", chains = 1, sweeps = 2, seed = 1, max_clusters = 5),
     posterior = function(backend) irm_log_posterior(A, rep(1:2, 30), rep(1, 50))
   )
@@ -24,8 +25,10 @@ test_that("runs stop when the poll says so", {
   graph <- weft:::irm_graph(data.frame(sample.int(3e4, 4e5, TRUE), sample.int(3e4, 4e5, TRUE)))
   gc() # handles of other tests
   before <- .Call(weft:::C_weft_memory, NULL)[c("host", "device")]
-  stop_in <- function(...) {
-    expect_stops(function(progress) irm(graph, chains = 1, sweeps = 1000, seed = 1, progress = progress, ...), "a run")
+  stop_in <- function(..., backend = NULL) {
+    expect_stops(function(progress) {
+      call_with(irm, list(graph, chains = 1, sweeps = 1000, seed = 1, progress = progress, backend = backend, ...))
+    }, "a run")
   }
   for (backend in test_backends()) stop_in(max_clusters = 64, split_merge = FALSE, backend = backend)
   stop_in(max_clusters = 8, sampler = "collapsed")
@@ -37,8 +40,8 @@ test_that("every instruction set draws the same labels", {
   best <- .Call(weft:::C_weft_simd, NULL)
   withr::defer(.Call(weft:::C_weft_simd, match(best, c("portable", "avx2", "avx512")) - 1L))
   A <- irm_sample(40, 900, 3, 0.4, seed = 3)$A # rows of more than 255 links beside columns of few
-  run <- function() irm(A, chains = 1, sweeps = 6, seed = 1, max_clusters = c(20, 150),
-                        hold_out = 0.02)[c(drawn, "auc", "log_loss")]
+  run <- function() irm(A, chains = 1, sweeps = 6, seed = 1, max_clusters = c(20, 150), hold_out = 0.02)[c(drawn, "auc",
+                                                                                                           "log_loss")]
   seen <- lapply(0:2, function(level) if (!is.null(.Call(weft:::C_weft_simd, level))) run())
   for (other in seen[-1]) if (!is.null(other)) expect_identical(other, seen[[1]])
 })
@@ -47,8 +50,8 @@ test_that("a device with little memory gets the graph in shards, or says what it
   skip_if_no_cuda()
   withr::local_seed(1)
   A <- data.frame(sample.int(3000, 60000, TRUE), sample.int(2000, 60000, TRUE))
-  run <- function(backend) irm(A, chains = 2, sweeps = 4, seed = 1, max_clusters = 20, split_merge = FALSE,
-                               backend = backend)[drawn]
+  run <- function(backend) irm(A, chains = 2, sweeps = 4, seed = 1, max_clusters = 20, run = backend,
+                               control = list(split_merge = FALSE))[drawn]
   whole <- run("cpu")
   for (limit in c(2e6, 1e6, 7e5)) {
     withr::local_options(weft.device_memory = limit)
@@ -62,8 +65,8 @@ test_that("a device with little memory gets the graph in shards, or says what it
 test_that("tensor cores and the kernel for other devices draw the same labels", {
   skip_if_no_cuda()
   A <- irm_sample(400, 500, 5, 0.1, seed = 4)$A
-  run <- function() irm(A, chains = 1, sweeps = 5, seed = 1, max_clusters = c(300, 140), split_merge = FALSE,
-                        backend = "cuda")[drawn]
+  run <- function() irm(A, chains = 1, sweeps = 5, seed = 1, max_clusters = c(300, 140), run = "cuda",
+                        control = list(split_merge = FALSE))[drawn]
   best <- run()
   skip_unless_test_build()
   withr::local_envvar(WEFT_IRM_NO_WGMMA = "1")
@@ -73,19 +76,20 @@ test_that("tensor cores and the kernel for other devices draw the same labels", 
 test_that("what has no device code says that it runs on the CPU only", {
   A <- diag(4)
   refused <- function(words, ...) {
-    expect_error(irm(A, ..., chains = 1, sweeps = 2, seed = 1, backend = "cuda"), words, class = "weft_error_device")
+    expect_error(call_with(irm, list(A, ..., chains = 1, sweeps = 2, seed = 1, run = "cuda")), words,
+                 class = "weft_error_device")
   }
   refused("The collapsed sampler runs on the CPU only", sampler = "collapsed")
   refused("One-mode graphs are co-clustered on the CPU only", type = "undirected", self = TRUE)
   refused("Real values are co-clustered on the CPU only", family = "gaussian")
-  fit <- irm(A, sampler = "collapsed", chains = 1, sweeps = 2, seed = 1)
+  fit <- irm(A, chains = 1, sweeps = 2, seed = 1, control = list(sampler = "collapsed"))
   expect_identical(fit$reason, "The collapsed sampler runs on the CPU only")
   fit$backend <- fit$run$backend <- "cuda" # a saved fit may say anything
   expect_identical(update(fit, 2)$backend, "cpu")
 })
 
 test_that("bad graphs are refused in clear words", {
-  refused <- function(...) expect_snapshot_error(irm(...), class = "weft_error_input")
+  refused <- function(...) expect_snapshot_error(call_with(irm, list(...)), class = "weft_error_input")
   refused(matrix(c(0, 1, 2, 0), 2))
   refused(matrix(c(0, 1, -2, 0), 2), family = "poisson")
   refused(data.frame(c(1, 7), c(1, 1)), dim = c(5, 5))
@@ -103,8 +107,9 @@ test_that("bad graphs are refused in clear words", {
 })
 
 test_that("duplicates, empty rows and counts are taken as documented", {
-  once <- irm(data.frame(c(1, 2, 4), c(1, 1, 2)), dim = c(5, 3), chains = 1, sweeps = 3, seed = 1)
-  twice <- irm(data.frame(c(1, 2, 4, 4), c(1, 1, 2, 2)), dim = c(5, 3), chains = 1, sweeps = 3, seed = 1)
+  once <- irm(data.frame(c(1, 2, 4), c(1, 1, 2)), chains = 1, sweeps = 3, seed = 1, control = list(dim = c(5, 3)))
+  twice <- irm(data.frame(c(1, 2, 4, 4), c(1, 1, 2, 2)), chains = 1, sweeps = 3, seed = 1,
+               control = list(dim = c(5, 3)))
   expect_identical(twice[drawn], once[drawn])
   expect_length(once$row_cluster, 5)
   added <- weft:::irm_graph(data.frame(c(1, 1), c(2, 2), c(3, 4)), family = "poisson")

@@ -29,7 +29,7 @@ test_that("samplers agree with exact enumeration", {
       for (split_merge in c(FALSE, TRUE)) {
         k <- if (sampler == "blocked") 3
         exact <- do.call(exact_posterior, c(case, list(family = "gaussian", k = k)))
-        fit <- suppressWarnings(do.call(irm, c(case, list(
+        fit <- suppressWarnings(call_with(irm, c(case, list(
           family = "gaussian", sampler = sampler, max_clusters = k %||% 4, chains = 16, sweeps = 400, burn_in = 0,
                                                           thin = 1,
           split_merge = split_merge, seed = 7, backend = "cpu"))))
@@ -42,7 +42,7 @@ test_that("samplers agree with exact enumeration", {
 test_that("planted blocks of values are found, by both samplers, with missing values", {
   hidden <- replace(planted, sample(length(planted), 100), NA)
   for (sampler in c("blocked", "collapsed")) {
-    fit <- irm(hidden, family = "gaussian", sampler = sampler, chains = 2, sweeps = 60, seed = 2)
+    fit <- irm(hidden, family = "gaussian", chains = 2, sweeps = 60, seed = 2, control = list(sampler = sampler))
     expect_identical(irm_nmi(fit$row_cluster, rows), 1)
     expect_identical(irm_nmi(fit$col_cluster, cols), 1)
     expect_equal(fit$eta[fit$row_cluster[1], fit$col_cluster[20]], 2, tolerance = 0.15)
@@ -68,15 +68,15 @@ test_that("noise is one cluster, in any unit", {
 
 test_that("threads, and cutting a run in two, change nothing", {
   run <- function(threads, sweeps = 30) {
-    irm(planted, family = "gaussian", alpha = "sample", beta = "sample", chains = 2, sweeps = sweeps, seed = 3,
-        thin = 1, threads = threads, max_clusters = 20)
+    irm(planted, family = "gaussian", chains = 2, sweeps = sweeps, seed = 3, run = weft_run(threads = threads),
+        max_clusters = 20, prior = irm_prior(alpha = "sample", beta = "sample"), control = list(thin = 1))
   }
   one <- suppressWarnings(run(1))
   expect_identical(suppressWarnings(run(2))$run$trace, one$run$trace)
   expect_identical(suppressWarnings(update(run(1, 12), 18))$run$trace, one$run$trace)
   file <- withr::local_tempfile()
-  saved <- irm(planted, family = "gaussian", chains = 1, sweeps = 10, seed = 3, checkpoint = file,
-               checkpoint_sweeps = 5)
+  saved <- irm(planted, family = "gaussian", chains = 1, sweeps = 10, seed = 3,
+               control = list(checkpoint = file, checkpoint_sweeps = 5))
   resumed <- irm_resume(file)
   expect_identical(resumed$run$trace, saved$run$trace)
   expect_identical(resumed$eta, saved$eta)
@@ -102,7 +102,7 @@ test_that("every method takes a fit of values", {
 
 test_that("what is no matrix of values is refused", {
   refused <- function(why, ..., class = "weft_error_input") {
-    expect_error(irm(..., family = "gaussian", chains = 1, sweeps = 2), why, class = class)
+    expect_error(call_with(irm, list(..., family = "gaussian", chains = 1, sweeps = 2)), why, class = class)
   }
   refused("matrix of numbers", data.frame(1:3, 1:3))
   refused("matrix of numbers", matrix(letters[1:4], 2))
@@ -115,7 +115,7 @@ test_that("what is no matrix of values is refused", {
 })
 
 test_that("hard values: constant, one cell, huge, tiny, a sparse matrix, an assay", {
-  quick <- function(A, ...) irm(A, family = "gaussian", chains = 1, sweeps = 10, seed = 1, ...)
+  quick <- function(A, ...) call_with(irm, list(A, family = "gaussian", chains = 1, sweeps = 10, seed = 1, ...))
   for (A in list(matrix(3, 4, 5), matrix(0, 3, 3), matrix(7), 1e300 * small, 1e-300 * small, 1e15 + small)) {
     fit <- quick(A)
     expect_true(all(is.finite(fit$eta)) && all(is.finite(fit$log_posterior)))

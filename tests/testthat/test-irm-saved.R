@@ -8,9 +8,9 @@ saved_graph <- function() {
 
 saved_fits <- function() {
   list(
-    bipartite = irm(saved_graph(), chains = 2, sweeps = 6, thin = 2, seed = 1, hold_out = 0.1),
-    undirected = irm(matrix(1, 5, 5) - diag(5), "undirected", "poisson", chains = 1, sweeps = 4, thin = 2, seed = 1,
-                     self = TRUE)
+    bipartite = irm(saved_graph(), chains = 2, sweeps = 6, seed = 1, hold_out = 0.1, control = list(thin = 2)),
+    undirected = irm(matrix(1, 5, 5) - diag(5), "undirected", "poisson", chains = 1, sweeps = 4, seed = 1,
+                     control = list(thin = 2, self = TRUE))
   )
 }
 
@@ -83,7 +83,8 @@ test_that("summaries with any slot damaged are refused, or shown", {
 
 # A run of four sweeps that wants four more.
 half_a_run <- function(file, ...) {
-  run <- irm(saved_graph(), chains = 2, sweeps = 4, thin = 2, seed = 1, hold_out = 0.1, ...)$run
+  run <- call_with(irm, list(saved_graph(), chains = 2, sweeps = 4, seed = 1, hold_out = 0.1, ...,
+                             control = list(thin = 2)))$run
   run[c("target", "checkpoint", "save_every")] <- list(8, file, 3)
   stopifnot(is.null(weft:::save_checkpoint(run)))
   readRDS(file)
@@ -93,7 +94,7 @@ test_that("a checkpoint is finished as the run would have been", {
   file <- withr::local_tempfile()
   saved <- half_a_run(file)
   expect_named(saved, c("format", "checksum", "run"))
-  whole <- irm(saved_graph(), chains = 2, sweeps = 8, thin = 2, seed = 1, hold_out = 0.1)
+  whole <- irm(saved_graph(), chains = 2, sweeps = 8, seed = 1, hold_out = 0.1, control = list(thin = 2))
   expect_identical(irm_resume(file)[same], whole[same])
   expect_identical(irm_resume(file)[same], whole[same]) # the finished run is in it now
   half_a_run(file)
@@ -101,7 +102,7 @@ test_that("a checkpoint is finished as the run would have been", {
   expect_identical(irm_resume(file)[same], whole[same])
   expect_null(whole$run$checkpoint)
   again <- withr::local_tempfile()
-  begun <- irm(saved_graph(), chains = 2, sweeps = 3, thin = 2, seed = 1, hold_out = 0.1)
+  begun <- irm(saved_graph(), chains = 2, sweeps = 3, seed = 1, hold_out = 0.1, control = list(thin = 2))
   more <- update(begun, sweeps = 5, checkpoint = again, checkpoint_sweeps = 2)
   expect_identical(more[same], whole[same])
   expect_identical(irm_resume(again)[same], whole[same])
@@ -233,7 +234,7 @@ test_that("a checkpoint is written beside its name, follows no link and leaves n
   writeLines("mine", victim)
   file.symlink(victim, paste0(file, ".part"))
   file.symlink(victim, file)
-  irm(saved_graph(), chains = 1, sweeps = 4, seed = 1, checkpoint = file, checkpoint_sweeps = 2)
+  irm(saved_graph(), chains = 1, sweeps = 4, seed = 1, control = list(checkpoint = file, checkpoint_sweeps = 2))
   expect_identical(readLines(victim), "mine")
   expect_identical(Sys.readlink(file), "")
   expect_setequal(list.files(dir, all.files = TRUE, no.. = TRUE), c("run", "run.part", "victim"))
@@ -245,10 +246,12 @@ test_that("a checkpoint that cannot be written stops a run before it starts", {
   polls <- 0
   count <- function(done, total) polls <<- polls + 1
   refused <- function(path) {
-    expect_error(irm(saved_graph(), chains = 1, sweeps = 4, seed = 1, checkpoint = path, progress = count),
+    expect_error(irm(saved_graph(), chains = 1, sweeps = 4, seed = 1, run = weft_run(progress = count),
+                     control = list(checkpoint = path)),
                  class = "weft_error_input")
     fit <- irm(saved_graph(), chains = 1, sweeps = 4, seed = 1)
-    expect_error(update(fit, sweeps = 2, checkpoint = path, progress = count), class = "weft_error_input")
+    expect_error(update(fit, sweeps = 2, checkpoint = path, run = weft_run(progress = count)),
+                 class = "weft_error_input")
   }
   refused(file.path(dir, "nowhere", "run"))
   refused(dir)
@@ -268,8 +271,8 @@ test_that("a run whose checkpoint can no longer be written goes on, and says so 
   remove_later <- function(done, total) if (file.exists(file)) unlink(dir, recursive = TRUE)
   warnings <- list()
   fit <- withCallingHandlers(
-    irm(saved_graph(), chains = 1, sweeps = 12, seed = 1, checkpoint = file, checkpoint_sweeps = 2,
-        progress = remove_later),
+    irm(saved_graph(), chains = 1, sweeps = 12, seed = 1, run = weft_run(progress = remove_later),
+        control = list(checkpoint = file, checkpoint_sweeps = 2)),
     warning = function(w) {
       warnings[[length(warnings) + 1L]] <<- w
       invokeRestart("muffleWarning")

@@ -80,7 +80,8 @@ test_that("chains start from clusters of nodes that are alike", {
 test_that("threads that weigh proposals side by side change nothing", {
   A <- irm_sample(700, 600, 8, 0.3, seed = 2)$A # links enough for threads everywhere
   part <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "eta")
-  run <- function(threads, ...) irm(A, chains = 1, sweeps = 8, seed = 3, threads = threads, ...)[part]
+  run <- function(threads, ...) call_with(irm, list(A, chains = 1, sweeps = 8, seed = 3,
+                                                    run = weft_run(threads = threads), ...))[part]
   for (sampler in c("blocked", "collapsed")) {
     one <- run(1, sampler = sampler, max_clusters = 30)
     for (threads in c(2, 5, 20)) expect_identical(run(threads, sampler = sampler, max_clusters = 30), one)
@@ -97,12 +98,12 @@ test_that("planted clusters are found in few sweeps", {
 })
 
 test_that("an argument that there is none of is an error that names what is meant", {
-  expect_error(irm(diag(4), k = 2), "Here it is called `max_clusters`", class = "weft_error_input")
-  expect_error(irm(diag(4), n_iter = 2), "Here it is called `sweeps`", class = "weft_error_input")
-  expect_error(irm(diag(4), nonsense = 2), "There is no `nonsense`", class = "weft_error_input")
+  expect_error(irm(diag(4), k = 2), "did you mean `max_clusters`", class = "weft_error_input")
+  expect_error(irm(diag(4), n_iter = 2), "did you mean `sweeps`", class = "weft_error_input")
+  expect_error(irm(diag(4), nonsense = 2), "Unknown argument `nonsense`", class = "weft_error_input")
   fit <- irm(diag(4), chains = 1, sweeps = 4, seed = 1)
-  expect_error(predict(fit, newdata = cbind(1, 1)), "Here it is called `pairs`", class = "weft_error_input")
-  expect_error(update(fit, 2, burnin = 1), "There is no `burnin`", class = "weft_error_input")
+  expect_error(predict(fit, newdata = cbind(1, 1)), "did you mean `pairs`", class = "weft_error_input")
+  expect_error(update(fit, 2, burnin = 1), "Unknown argument `burnin`", class = "weft_error_input")
 })
 
 test_that("devices share sweeps only where these are long", {

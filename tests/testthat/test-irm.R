@@ -34,7 +34,7 @@ test_that("the log posterior is exact", {
 test_that("every form of a graph is the same graph", {
   A <- tiny
   at <- which(A == 1, arr.ind = TRUE)
-  same <- function(x, ...) expect_equal(irm_log_posterior(x, c(1, 1, 2, 2), c(1, 2, 2), ...),
+  same <- function(x, ...) expect_equal(call_with(irm_log_posterior, list(x, c(1, 1, 2, 2), c(1, 2, 2), ...)),
                                         irm_log_posterior(A, c(1, 1, 2, 2), c(1, 2, 2)))
   same(A == 1)
   same(Matrix::Matrix(A, sparse = TRUE))
@@ -48,7 +48,7 @@ test_that("every form of a graph is the same graph", {
 })
 
 test_that("bad graphs are refused with the reason", {
-  bad <- function(...) expect_error(irm(...), class = "weft_error_input")
+  bad <- function(...) expect_error(call_with(irm, list(...)), class = "weft_error_input")
   bad(matrix(2, 2, 2))
   bad("a")
   bad(data.frame(0, 1))
@@ -90,7 +90,7 @@ test_that("a best partition that few samples are is found", {
   skip_if_not_installed("cluster")
   A <- as.matrix(cluster::animals) - 1 # five pairs missing; 1 sample in 2,000 is the best
   for (sampler in c("blocked", "collapsed")) {
-    fit <- irm(A, seed = 1, chains = 2, sweeps = 40, sampler = sampler)
+    fit <- irm(A, seed = 1, chains = 2, sweeps = 40, control = list(sampler = sampler))
     expect_equal(max(fit$log_posterior), -85.25737, tolerance = 1e-7)
     best <- which.max(fit$run$state$best) # worth less than 3 nats over one cluster, which is what is reported
     row <- matrix(fit$run$state$best_row, 20)[, best]
@@ -104,24 +104,25 @@ test_that("threads and cuts of a run change nothing; a checkpoint resumes", {
   A <- irm_sample(60, 50, 3, 0.3, seed = 2)$A
   same <- c("row_cluster", "log_posterior", "consensus", "eta", "rhat", "n_clusters")
   for (sampler in c("blocked", "collapsed")) {
-    whole <- irm(A, chains = 2, sweeps = 50, seed = 5, sampler = sampler, threads = 1, alpha = "sample",
-                 beta = "sample")
-    threads <- irm(A, chains = 2, sweeps = 50, seed = 5, sampler = sampler, threads = 2, alpha = "sample",
-                   beta = "sample")
-    parts <- update(irm(A, chains = 2, sweeps = 20, seed = 5, sampler = sampler, alpha = "sample", beta = "sample"),
+    whole <- irm(A, chains = 2, sweeps = 50, seed = 5, run = weft_run(threads = 1),
+                 prior = irm_prior(alpha = "sample", beta = "sample"), control = list(sampler = sampler))
+    threads <- irm(A, chains = 2, sweeps = 50, seed = 5, run = weft_run(threads = 2),
+                   prior = irm_prior(alpha = "sample", beta = "sample"), control = list(sampler = sampler))
+    parts <- update(irm(A, chains = 2, sweeps = 20, seed = 5, prior = irm_prior(alpha = "sample", beta = "sample"),
+                        control = list(sampler = sampler)),
                     sweeps = 30)
     expect_identical(threads[same], whole[same])
     expect_identical(parts[same], whole[same])
   }
   file <- withr::local_tempfile()
-  full <- irm(A, chains = 2, sweeps = 30, seed = 5, checkpoint = file, checkpoint_sweeps = 7)
+  full <- irm(A, chains = 2, sweeps = 30, seed = 5, control = list(checkpoint = file, checkpoint_sweeps = 7))
   expect_identical(irm_resume(file)[same], full[same])
   unlink(file) # and from a run that is stopped after its first 7 sweeps
   withr::with_options(list(weft.poll = 0), {
     stop_now <- structure(class = c("stopped", "error", "condition"), list(message = "stop", call = NULL))
     stop_later <- function(done, total) if (file.exists(file)) stop(stop_now)
-    expect_error(irm(A, chains = 2, sweeps = 30, seed = 5, checkpoint = file, checkpoint_sweeps = 7,
-                     progress = stop_later),
+    expect_error(irm(A, chains = 2, sweeps = 30, seed = 5, run = weft_run(progress = stop_later),
+                     control = list(checkpoint = file, checkpoint_sweeps = 7)),
                  class = "stopped")
   })
   expect_identical(readRDS(file)$run$done, 7)
@@ -164,9 +165,9 @@ test_that("large alphas have the posterior of the Chinese restaurant process by 
     exact <- exact_posterior(A, alpha = c(alpha, alpha))
     together <- sum(exact[grepl("^(111|121)", names(exact))])
     for (sampler in c("blocked", "collapsed")) {
-      expect_no_warning(fit <- irm(A, alpha = alpha, sampler = sampler, chains = 8,
-                                   sweeps = if (alpha > 5) 200 else 400,
-                                   thin = 1, burn_in = 0, seed = 3))
+      expect_no_warning(fit <- irm(A, chains = 8, sweeps = if (alpha > 5) 200 else 400, seed = 3,
+                                   prior = irm_prior(alpha = alpha),
+                                   control = list(sampler = sampler, thin = 1, burn_in = 0)))
       expect_posterior(fit, exact, label = paste(alpha, sampler))
       expect_lt(abs(fit$coassignment$row[1, 3] - together), 0.02)
     }
@@ -174,15 +175,16 @@ test_that("large alphas have the posterior of the Chinese restaurant process by 
   B <- bits(c(0, 1, 0, 0), c(1, 0, 1, 0), c(0, 0, 0, 1), c(1, 0, 1, 0))
   for (type in c("directed", "undirected")) {
     A <- if (type == "undirected") 1 * (B | t(B)) else B
-    fit <- irm(A, type, self = TRUE, alpha = 40, chains = 8, sweeps = 200, thin = 1, burn_in = 0, seed = 4)
+    fit <- irm(A, type, chains = 8, sweeps = 200, seed = 4, prior = irm_prior(alpha = 40),
+               control = list(self = TRUE, thin = 1, burn_in = 0))
     expect_posterior(fit, exact_posterior(A, alpha = c(40, 40), type = type, self = TRUE), label = type)
   }
 })
 
 test_that("many nodes and a large alpha have as many clusters as the prior gives them", {
   # one row without links of its own: the columns' clusters are the prior's
-  fit <- irm(matrix(1, 1, 60), missing = matrix(TRUE, 1, 60), alpha = 50, chains = 2, sweeps = 300, burn_in = 50,
-             seed = 1)
+  fit <- irm(matrix(1, 1, 60), missing = matrix(TRUE, 1, 60), chains = 2, sweeps = 300, seed = 1,
+             prior = irm_prior(alpha = 50), control = list(burn_in = 50))
   mean <- sum(as.numeric(names(fit$n_clusters$col)) * fit$n_clusters$col)
   var <- sum(50 / (50 + 0:59) * (1 - 50 / (50 + 0:59)))
   expect_lt(abs(mean - sum(50 / (50 + 0:59))), 5 * sqrt(var / 200)) # of 500 sweeps that hang together
@@ -214,7 +216,7 @@ test_that("the error of a limit is bounded as stated", {
 
 test_that("too few clusters are a warning that says how many would do", {
   A <- bits(c(1, 1, 0, 0), c(1, 1, 0, 1), c(0, 0, 1, 1))
-  few <- function(...) irm(A, alpha = 100, chains = 2, sweeps = 60, seed = 1, ...)
+  few <- function(...) call_with(irm, list(A, chains = 2, sweeps = 60, seed = 1, ..., prior = irm_prior(alpha = 100)))
   for (sampler in c("blocked", "collapsed")) {
     got <- NULL
     withCallingHandlers(few(max_clusters = 2, sampler = sampler), weft_warning_truncation = function(w) {
@@ -267,9 +269,10 @@ test_that("runs whose limit is raised are the same from checkpoints, and update(
   file <- withr::local_tempfile()
   part <- c("row_cluster", "log_posterior", "eta", "limits")
   for (init in list(NULL, start)) {
-    fit <- irm(A, chains = 2, sweeps = 40, seed = 1, init = init, checkpoint = file, checkpoint_sweeps = 7)
+    fit <- irm(A, chains = 2, sweeps = 40, seed = 1,
+               control = list(init = init, checkpoint = file, checkpoint_sweeps = 7))
     expect_gt(fit$limits$limit[1], fit$limits$first[1])
-    expect_identical(irm(A, chains = 2, sweeps = 40, seed = 1, init = init)[part], fit[part])
+    expect_identical(irm(A, chains = 2, sweeps = 40, seed = 1, control = list(init = init))[part], fit[part])
     expect_identical(irm_resume(file)[part], fit[part])
     run <- fit$run # as it was before it was done again
     run$model$max_clusters <- run$first_limits
@@ -288,9 +291,10 @@ test_that("runs whose limit is raised are the same from checkpoints, and update(
 
 test_that("where sticks would need millions of blocks the collapsed sampler runs, unless the other was named", {
   A <- irm_sample(40, 30, 2, 0.3, seed = 1)$A
-  expect_identical(irm(A, alpha = 1e5, chains = 1, sweeps = 2, seed = 1)$sampler, "collapsed")
-  expect_identical(irm(A, alpha = 1e5, chains = 1, sweeps = 2, seed = 1, max_clusters = 30)$sampler, "blocked")
-  expect_identical(irm(A, alpha = 100, chains = 1, sweeps = 2, seed = 1)$sampler, "blocked")
+  expect_identical(irm(A, chains = 1, sweeps = 2, seed = 1, prior = irm_prior(alpha = 1e5))$sampler, "collapsed")
+  expect_identical(irm(A, chains = 1, sweeps = 2, seed = 1, max_clusters = 30,
+                       prior = irm_prior(alpha = 1e5))$sampler, "blocked")
+  expect_identical(irm(A, chains = 1, sweeps = 2, seed = 1, prior = irm_prior(alpha = 100))$sampler, "blocked")
 })
 
 test_that("counts of billions and parameters at their ends keep labels in bounds", {
@@ -299,8 +303,9 @@ test_that("counts of billions and parameters at their ends keep labels in bounds
     for (alpha in c(1e-6, 1, 1e9)) {
       for (sampler in c("blocked", "collapsed")) {
         run <- function(...) {
-          suppressWarnings(irm(..., alpha = alpha, beta = beta, sampler = sampler, max_clusters = 4, chains = 1,
-                               sweeps = 6, seed = 1))
+          suppressWarnings(call_with(irm, list(..., max_clusters = 4, chains = 1, sweeps = 6, seed = 1,
+                                               prior = irm_prior(alpha = alpha, beta = beta),
+                                               control = list(sampler = sampler))))
         }
         fits <- list(run(huge, family = "poisson"), run(tiny),
                      run(huge[1:3, ] %*% t(huge[1:3, ]) > 0, type = "undirected", self = TRUE),

@@ -12,7 +12,7 @@ test_that("R and native code have the same kernels", {
 })
 
 test_that("a kernel that native code lacks is an error", {
-  problem <- kernel_problem(1:3, NULL, NULL, "gaussian", 1, threads = 1)
+  problem <- kernel_problem(1:3, NULL, NULL, "gaussian", 1, run = weft_run(threads = 1))
   points <- native_points(problem$reference, problem)
   task <- native_task(problem, points, points, split_weights(problem))
   for (name in list("box", NULL, NA_character_, 3L, c("gaussian", "cauchy"))) {
@@ -88,7 +88,8 @@ test_that("what lies very far adds nothing, whatever the kernel", {
       expect_identical(got, 1, label = paste(kernel, far, method))
     }
     if (of_sheet(kernel, "single") == "NEVER") next
-    expect_identical(as.vector(kernel_sum(0, c(0, 1e14), kernel = kernel, precision = "single")), 1, label = kernel)
+    expect_identical(as.vector(kernel_sum(0, c(0, 1e14), kernel = kernel,
+                                          control = list(precision = "single"))), 1, label = kernel)
   }
 })
 
@@ -100,7 +101,8 @@ test_that("a kernel that is definite in few dimensions is refused in more", {
   input(gp_regression(x, x[, 1], "wendland"), regexp = "up to 3 dimensions")
   expect_identical(gp_regression(low, x[, 1], "wendland", noise = 0.1)$n, 500L)
   some <- function(x, method) {
-    kernel_sum(x, kernel = "wendland", bandwidth = 4, rel_error = 0.1, confidence = 0.9, method = method)
+    kernel_sum(x, kernel = "wendland", bandwidth = 4, rel_error = 0.1, method = method,
+               control = list(confidence = 0.9))
   }
   want <- kernel_sum(low, kernel = "wendland", bandwidth = 4, method = "direct")
   expect_lte(max(abs(some(low, "nystrom") / want - 1)), 0.1)

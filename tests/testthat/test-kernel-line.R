@@ -21,8 +21,8 @@ expect_within <- function(got, want, rel, abs, label) {
 test_that("sums along a line are exact, and keep their bounds, on hard cases", {
   for (case in hard_lines(3)) for (kernel in line_kernels) {
     label <- paste(kernel, case$what, case$seed)
-    sums <- function(w, ...) kernel_sum(case$q, case$x, weights = w, kernel = kernel, bandwidth = case$h,
-                                        method = "line", ...)
+    sums <- function(w, ...) call_with(kernel_sum, list(case$q, case$x, weights = w, kernel = kernel,
+                                                        bandwidth = case$h, method = "line", ...))
     plain <- quad_sum(case$q, case$x, case$w, case$h, kernel)
     signed <- quad_sum(case$q, case$x, case$signed, case$h, kernel)
     expect_within(sums(case$w), plain, 0, 0, label)
@@ -48,8 +48,9 @@ test_that("many references, ties and ends of kernels that meet references are su
     x <- sets[[what]]
     y <- rnorm(4000)
     for (loo in c(FALSE, TRUE)) {
-      run <- function(method, ...) kernel_sum(x, weights = cbind(1, y), kernel = kernel, bandwidth = 0.3,
-                                              method = method, leave_one_out = loo, ...)
+      run <- function(method, ...) call_with(kernel_sum, list(x, weights = cbind(1, y), kernel = kernel,
+                                                              bandwidth = 0.3, method = method, leave_one_out = loo,
+                                                              ...))
       size <- kernel_sum(x, weights = cbind(1, abs(y)), kernel = kernel, bandwidth = 0.3, leave_one_out = loo)
       want <- run("direct")
       got <- run("line", threads = 1)
@@ -63,13 +64,13 @@ test_that("many references, ties and ends of kernels that meet references are su
 
 test_that("auto sums along a line in one dimension, and says where it cannot be done", {
   x <- rnorm(3000)
-  expect_message(got <- kernel_sum(x, bandwidth = 0.2, verbose = TRUE), "Method: line on cpu")
-  expect_equal(got, kernel_sum(x, bandwidth = 0.2, method = "direct", backend = "cpu"), tolerance = 1e-12)
-  expect_message(kernel_sum(1:5, verbose = TRUE), "Method: direct")
-  expect_message(kernel_sum(x, kernel = "cauchy", verbose = TRUE), "Method: (direct|tree)")
+  expect_message(got <- kernel_sum(x, bandwidth = 0.2, run = weft_run(verbose = TRUE)), "Method: line on cpu")
+  expect_equal(got, kernel_sum(x, bandwidth = 0.2, method = "direct", run = "cpu"), tolerance = 1e-12)
+  expect_message(kernel_sum(1:5, run = weft_run(verbose = TRUE)), "Method: direct")
+  expect_message(kernel_sum(x, kernel = "cauchy", run = weft_run(verbose = TRUE)), "Method: (direct|tree)")
   expect_error(kernel_sum(x, kernel = "cauchy", method = "line"), "one dimension", class = "weft_error_input")
   expect_error(kernel_sum(cbind(x, x), method = "line"), "in 2 dimensions", class = "weft_error_input")
-  expect_error(kernel_sum(x, method = "line", backend = "cuda"), class = "weft_error_device")
+  expect_error(kernel_sum(x, method = "line", run = "cuda"), class = "weft_error_device")
   expect_identical(kernel_sum(numeric(0), x, method = "line"), numeric(0))
   expect_identical(kernel_sum(x[1:3], numeric(0), method = "line"), c(0, 0, 0))
 })
@@ -156,7 +157,7 @@ test_that("few queries among many references keep their bounds without an order 
     got <- kernel_sum(q, x, weights = w, bandwidth = h, method = "line", rel_error = rel)
     label <- paste(what, h, rel)
     expect_true(all(abs(got - want) <= rel * size + 1e-290), label = paste(label, "relative"))
-    far <- kernel_sum(q, x, weights = w, bandwidth = h, method = "line", abs_error = 10 * rel)
+    far <- kernel_sum(q, x, weights = w, bandwidth = h, method = "line", control = list(abs_error = 10 * rel))
     expect_true(all(abs(far - want) <= 10 * rel), label = label)
     log <- kernel_sum(q, x, bandwidth = h, method = "line", rel_error = rel, log = TRUE)
     expect_lt(max(abs(log - kernel_sum(q, x, bandwidth = h, method = "direct", log = TRUE))), 2 * rel, label = label)
@@ -168,13 +169,14 @@ test_that("scattered references take no pairs, and threads change nothing", {
   x <- rnorm(60000)
   q <- seq(-4, 4, length.out = 400)
   run <- function(rel, q, threads = 1) {
-    weft:::kernel_line(weft:::kernel_problem(q, x, NULL, "gaussian", 0.06, rel, threads = threads))
+    weft:::kernel_line(weft:::kernel_problem(q, x, NULL, "gaussian", 0.06, rel, run = weft_run(threads = threads)))
   }
   expect_identical(run(1e-4, q)$effort[["pairs"]], 0)
   expect_gt(run(1e-10, q)$effort[["pairs"]], 0) # too exact for plain sums
   expect_gt(run(1e-4, c(q, 30))$effort[["pairs"]], 0) # and what is far from all
   expect_identical(run(1e-4, q, 2)$sum, run(1e-4, q)$sum)
-  expect_message(kernel_sum(q[1:100], x, bandwidth = 0.06, rel_error = 1e-4, verbose = TRUE), "Method: line")
+  expect_message(kernel_sum(q[1:100], x, bandwidth = 0.06, rel_error = 1e-4, run = weft_run(verbose = TRUE)),
+                 "Method: line")
 })
 
 test_that("least-squares bandwidths are those of the whole grid, from a part of it", {
@@ -183,7 +185,8 @@ test_that("least-squares bandwidths are those of the whole grid, from a part of 
   looked <- numeric()
   for (x in sets) {
     x <- matrix(x)
-    score <- weft:::bandwidth_scorer(x, sd(x) * length(x)^-0.2, "lscv", "gaussian", 1e-4, 20000, 1, 1, FALSE)
+    score <- weft:::bandwidth_scorer(x, sd(x) * length(x)^-0.2, "lscv", "gaussian", 1e-4, 20000,
+                                     weft_run(threads = 1, progress = FALSE), 1)
     grid <- exp(seq(log(0.05), log(4), length.out = 20))
     scored <- 0
     some <- weft:::scores_from_wide(grid, list(16:20, 11:15, 1:10), function(t) {

@@ -49,7 +49,7 @@ test_that("sums over a mesh keep their bounds on hard cases", {
     }
     # a mesh of too many nodes is refused
     sums <- function(q, w, ...) {
-      tryCatch(kernel_sum(q, case$x, weights = w, bandwidth = case$h, method = "mesh", ...),
+      tryCatch(call_with(kernel_sum, list(q, case$x, weights = w, bandwidth = case$h, method = "mesh", ...)),
                weft_error_input = function(e) { expect_match(conditionMessage(e), "No mesh is right"); NULL })
     }
     plain <- quad_sum(case$q, case$x, case$w, case$h, "gaussian")
@@ -74,7 +74,7 @@ test_that("threads do not change a sum, and vector codes only within the bound",
     x <- matrix(rnorm(9000 * d), ncol = d)
     w <- cbind(1, rexp(9000))
     run <- function(threads = 1) {
-      kernel_sum(x, weights = w, bandwidth = 0.3, rel_error = 1e-6, method = "mesh", threads = threads)
+      kernel_sum(x, weights = w, bandwidth = 0.3, rel_error = 1e-6, method = "mesh", run = weft_run(threads = threads))
     }
     want <- run()
     expect_identical(run(2), want)
@@ -92,7 +92,7 @@ test_that("queries beyond the mesh and in the tails are summed otherwise", {
   for (loo in c(FALSE, TRUE)) {
     points <- if (loo) rbind(x, c(6, -6)) else q
     shown <- capture_messages(got <- kernel_sum(points, if (!loo) x, bandwidth = 0.3, rel_error = 1e-6, method = "mesh",
-                                                leave_one_out = loo, verbose = TRUE))
+                                                leave_one_out = loo, run = weft_run(verbose = TRUE)))
     count <- as.numeric(sub(".* ([0-9]+) queries summed otherwise.*", "\\1", paste(shown, collapse = "")))
     expect_gt(count, 0)
     expect_lt(count, 0.3 * nrow(points))
@@ -104,7 +104,8 @@ test_that("queries beyond the mesh and in the tails are summed otherwise", {
 test_that("auto takes a mesh for many points and a wide kernel, and not without an error", {
   withr::local_seed(4)
   x <- matrix(rnorm(2e4), ncol = 2)
-  said <- function(...) paste(capture_messages(kernel_sum(x, bandwidth = 0.3, backend = "cpu", verbose = TRUE, ...)),
+  said <- function(...) paste(capture_messages(call_with(kernel_sum, list(x, bandwidth = 0.3,
+                                                                          run = weft_run("cpu", verbose = TRUE), ...))),
                               collapse = "")
   expect_match(said(rel_error = 1e-4), "Method: mesh")
   expect_no_match(said(), "Method: mesh")
@@ -114,8 +115,9 @@ test_that("auto takes a mesh for many points and a wide kernel, and not without 
 test_that("on a line auto takes a mesh for many queries of the Gaussian kernel, and a line for others", {
   withr::local_seed(8)
   x <- rnorm(2e4)
-  said <- function(q, ...) paste(capture_messages(kernel_sum(q, x, bandwidth = 0.1, backend = "cpu", verbose = TRUE,
-                                                             ...)), collapse = "")
+  said <- function(q, ...) paste(capture_messages(call_with(kernel_sum, list(q, x, bandwidth = 0.1,
+                                                                             run = weft_run("cpu", verbose = TRUE),
+                                                                             ...))), collapse = "")
   expect_match(said(x, rel_error = 1e-4), "Method: mesh")
   expect_match(said(x[1:100], rel_error = 1e-4), "Method: line")
   expect_match(said(x), "Method: line")
@@ -128,12 +130,13 @@ test_that("rounding does not grow with the points of a block, whose runs are add
     n <- 30000
     x <- rbind(matrix(runif(n * d, -0.5, 0.5), ncol = d), matrix(6, 1, d)) # whole runs in a few blocks, and one far
     w <- rexp(n + 1)
-    got <- kernel_sum(x, weights = cbind(w, 1), bandwidth = 0.5, abs_error = 1e-11 * sum(w), method = "mesh")
+    got <- kernel_sum(x, weights = cbind(w, 1), bandwidth = 0.5, method = "mesh",
+                      control = list(abs_error = 1e-11 * sum(w)))
     some <- c(1:30, n + 1)
     want <- kernel_sum(x[some, , drop = FALSE], x, cbind(w, 1), bandwidth = 0.5, method = "direct")
     expect_lt(max(abs(got[some, ] - want)), 1e-11 * sum(w), label = paste(d, "dimensions"))
-    shown <- capture_messages(kernel_sum(rep(x[, 1], 30), bandwidth = 0.5, abs_error = 2e-6, method = "mesh",
-                                         verbose = TRUE))
+    shown <- capture_messages(kernel_sum(rep(x[, 1], 30), bandwidth = 0.5, method = "mesh",
+                                         run = weft_run(verbose = TRUE), control = list(abs_error = 2e-6)))
     bound <- as.numeric(sub(".*error ([-0-9.e]+) of.*", "\\1", paste(shown, collapse = "")))
     expect_lt(bound, 5e-12) # of 900,000 points next to each other; added one after another 1e-10
   }
@@ -148,7 +151,7 @@ test_that("a mesh says where it does not apply", {
   far <- rbind(c(0, 0, 0), c(1, 1, 1) * 1e6)
   expect_error(kernel_sum(far, method = "mesh", rel_error = 0.1), "nodes", class = "weft_error_input")
   expect_equal(kernel_sum(far, rel_error = 0.1), c(1, 1))
-  expect_equal(kernel_sum(1:3, weights = c(0, 0, 0), method = "mesh", abs_error = 0.1), c(0, 0, 0))
+  expect_equal(kernel_sum(1:3, weights = c(0, 0, 0), method = "mesh", control = list(abs_error = 0.1)), c(0, 0, 0))
   expect_identical(kernel_sum(numeric(0), 1:3, method = "mesh", rel_error = 0.1), numeric(0))
 })
 
@@ -178,13 +181,13 @@ test_that("on a device sums have the same bits in every run, and are within the 
   for (d in 1:3) for (error in c(1e-3, 1e-6, 1e-10)) {
     x <- matrix(rnorm(30000 * d), ncol = d)
     w <- rexp(30000)
-    sums <- function() kernel_sum(x, weights = w, bandwidth = 0.4, abs_error = error * sum(w), method = "mesh",
-                                  backend = "cuda")
+    sums <- function() kernel_sum(x, weights = w, bandwidth = 0.4, method = "mesh", run = "cuda",
+                                  control = list(abs_error = error * sum(w)))
     got <- sums()
     expect_identical(attr(got, "backend"), "cuda")
     for (again in 1:3) expect_identical(sums(), got)
     some <- sample(30000, 300)
-    want <- kernel_sum(x[some, , drop = FALSE], x, w, bandwidth = 0.4, method = "direct", backend = "cpu")
+    want <- kernel_sum(x[some, , drop = FALSE], x, w, bandwidth = 0.4, method = "direct", run = "cpu")
     expect_true(all(abs(got[some] - want) <= error * sum(w)), label = paste(d, error))
   }
 })

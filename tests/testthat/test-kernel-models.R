@@ -98,7 +98,7 @@ test_that("regression is the ratio of sums, with bands of the right width", {
   expect_identical(predict(kernel_regression(x, y, 0.2, kernel = "uniform"), matrix(9, 1, 2)), NA_real_)
   # exp(-660) still has all its digits, exp(-720) has not
   for (backend in test_backends()) {
-    far <- kernel_regression(c(0, 1), c(2, 3), 1, kernel = "laplacian", rel_error = 0, backend = backend)
+    far <- kernel_regression(c(0, 1), c(2, 3), 1, kernel = "laplacian", rel_error = 0, run = backend)
     expect_equal(predict(far, c(661, 721)), c(2 + 1 / (1 + exp(-1)), NA))
   }
   best <- kernel_regression(x[, 1], y)
@@ -123,10 +123,10 @@ test_that("regression is the ratio of sums, with bands of the right width", {
 test_that("kernel principal components are those of the dense matrix", {
   x <- as.matrix(iris[1:4])
   centre <- diag(150) - 1 / 150
-  for (kernel in c("gaussian", "laplacian", "polynomial")) {
-    k <- if (kernel == "polynomial") (tcrossprod(x) + 1)^2 else kernel_value_matrix(x, x, 2, kernel)
+  for (kernel in list("gaussian", "laplacian", kernel_polynomial(degree = 2, offset = 1))) {
+    k <- if (is.list(kernel)) (tcrossprod(x) + 1)^2 else kernel_value_matrix(x, x, 2, kernel)
     e <- eigen(centre %*% k %*% centre, symmetric = TRUE)
-    p <- kernel_pca(x, 3, kernel, 2, degree = 2, seed = 1)
+    p <- kernel_pca(x, 3, kernel, 2, seed = 1)
     expect_equal(p$values, e$values[1:3], tolerance = 1e-8)
     expect_equal(unname(abs(p$scores)), abs(e$vectors[, 1:3] %*% diag(sqrt(e$values[1:3]))), tolerance = 1e-6)
     expect_equal(predict(p, x), p$scores, tolerance = 1e-6)
@@ -210,7 +210,7 @@ test_that("what models are asked for wrongly is a classed error", {
   input(gp_regression(x, c(1, NA, 3)), "1 are missing, infinite or greater, the first is number 2")
   input(kernel_regression(x, c(1, 2, 1e200)), "the first is number 3")
   for (wrong in list("a", 0, Inf, NULL, 1e12)) input(kernel_pca(x, max_iterations = wrong), "`max_iterations`")
-  input(kernel_pca(x, kernel = "polynomial", scale = Sys.Date()), "`scale`")
+  input(kernel_pca(x, kernel = kernel_polynomial(scale = Sys.Date())), "`scale`")
   input(kernel_bandwidth(x, 1:2, shape = diag(2)), "`shape`")
   input(kernel_bandwidth(x, c(1e-200, 1)), "1e-100")
   input(plot(kde(x, 1), points = NA), "`points`")
@@ -334,7 +334,8 @@ test_that("models find the columns of new data by name, and refuse others", {
     for (new in list(faithful[1:3, 2:1], x[1:3, 2:1], cbind(faithful[1:3, 2:1], other = "text"))) {
       expect_equal(unname(as.matrix(predict(model, new))), unname(as.matrix(want)))
     }
-    expect_error(predict(model, data.frame(waiting = 54, eruption = 2)), "lacks `eruptions`", class = "weft_error_input")
+    expect_error(predict(model, data.frame(waiting = 54, eruption = 2)), "lacks `eruptions`",
+                 class = "weft_error_input")
     grid <- expand.grid(x[1:3, 1], x[1:3, 2])[c(1, 5, 9), ]
     expect_equal(unname(as.matrix(predict(model, grid))), unname(as.matrix(want)))
   }

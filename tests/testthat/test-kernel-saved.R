@@ -88,14 +88,16 @@ test_that("damaged trees are errors", {
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
   uses <- list(tree = function(t) kernel_sum(q, t, bandwidth = 0.5, method = "tree"),
-               both = function(t) kernel_sum(q, x, tree = t),
+               both = function(t) kernel_sum(q, x, control = list(tree = t)),
                print = function(t) sub("[(]built.*", "", printed(t)), plot = function(t) drawn(t, depth = 1))
   expect_identical(wrong_of(kernel_tree(x, leaf_size = 32), uses, skip = c("seconds", "names")), character())
   ball <- kernel_tree(x, "ball", leaf_size = 32)
   expect_identical(wrong_of(ball, uses["tree"], setdiff(names(ball), "native")), character())
   tree <- kernel_tree(x)
-  expect_error(kernel_sum(q, x[80:1, ], tree = tree), class = "weft_error_input", regexp = "tree of `reference`")
-  expect_error(kernel_sum(cbind(q, 1), cbind(x, 1), tree = tree), class = "weft_error_input", regexp = "80 of 3")
+  expect_error(kernel_sum(q, x[80:1, ], control = list(tree = tree)), class = "weft_error_input",
+               regexp = "tree of `reference`")
+  expect_error(kernel_sum(cbind(q, 1), cbind(x, 1), control = list(tree = tree)), class = "weft_error_input",
+               regexp = "80 of 3")
   for (type in c("vp", "rp")) { # balls that are too small
     tree <- kernel_tree(x, type, seed = 1)
     tree$native$centre[3L, 1L] <- tree$native$centre[3L, 1L] / 2

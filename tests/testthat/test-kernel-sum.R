@@ -16,9 +16,10 @@ check_case <- function(seed) {
   left <- quad_sum(case$x, case$x, case$w, case$h, kernel, TRUE)
   tree <- kernel_tree(case$x, sample(c("kd", "ball", "vp", "rp"), 1), leaf_size = sample(c(1, 5, 32, 50), 1),
                       seed = seed)
-  sum_of <- function(w, ...) kernel_sum(case$q, case$x, w, kernel, case$h, tree = tree, ...)
-  own <- function(...) kernel_sum(case$x, weights = case$w, kernel = kernel, bandwidth = case$h, leave_one_out = TRUE,
-                                  ...)
+  sum_of <- function(w, ...) call_with(kernel_sum, list(case$q, case$x, w, kernel, case$h, ...,
+                                                        control = list(tree = tree)))
+  own <- function(...) call_with(kernel_sum, list(case$x, weights = case$w, kernel = kernel, bandwidth = case$h,
+                                                  leave_one_out = TRUE, ...))
   for (method in c("direct", "tree")) {
     expect_lte(excess(sum_of(case$w, method = method), plain$sum, 1e-12 * plain$absolute), 1,
                label = paste("exact,", method, info))
@@ -67,7 +68,7 @@ test_that("every kernel is its definition", {
     expect_equal(weft:::kernel_value(kernel, r), want, tolerance = 1e-14, label = kernel)
   }
   x <- matrix(c(1, 2, 3, 4), 2)
-  expect_equal(kernel_sum(x, weights = c(2, -1), kernel = "polynomial", scale = 0.5, offset = 1, degree = 3),
+  expect_equal(kernel_sum(x, weights = c(2, -1), kernel = kernel_polynomial(scale = 0.5, offset = 1, degree = 3)),
                drop((0.5 * tcrossprod(x) + 1)^3 %*% c(2, -1)))
 })
 
@@ -76,8 +77,9 @@ test_that("vector variants and threads agree", {
   x <- matrix(rnorm(3000), ncol = 3)
   w <- matrix(rnorm(2000), ncol = 2)
   for (kernel in all_kernels) {
-    run <- function(method, threads = 1, ...) kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.7,
-                                                         method = method, threads = threads, ...)
+    run <- function(method, threads = 1, ...) call_with(kernel_sum, list(x, weights = w, kernel = kernel,
+                                                                         bandwidth = 0.7, method = method,
+                                                                         run = weft_run(threads = threads), ...))
     want <- run("direct")
     expect_identical(run("direct", threads = 2), want)
     bounded <- run("tree", rel_error = 0.1)
@@ -97,9 +99,10 @@ test_that("auto gives the same sums and says what it did", {
   withr::local_seed(2)
   x <- matrix(runif(40000), ncol = 2)
   want <- kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.02, method = "direct")
-  expect_message(got <- kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.02, verbose = TRUE), "tree")
+  expect_message(got <- kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.02,
+                                   run = weft_run(verbose = TRUE)), "tree")
   expect_equal(got, want, tolerance = 1e-12)
-  expect_message(kernel_sum(x[1:10, ], verbose = TRUE), "direct")
+  expect_message(kernel_sum(x[1:10, ], run = weft_run(verbose = TRUE)), "direct")
 })
 
 test_that("trees are reused, saved and refused by version", {
@@ -113,14 +116,14 @@ test_that("trees are reused, saved and refused by version", {
     file <- withr::local_tempfile()
     saveRDS(tree, file)
     back <- readRDS(file)
-    expect_equal(kernel_sum(x, bandwidth = 0.5, tree = back, method = "tree"), want, tolerance = 1e-12)
+    expect_equal(kernel_sum(x, bandwidth = 0.5, method = "tree", control = list(tree = back)), want, tolerance = 1e-12)
     expect_equal(kernel_sum(x, back, bandwidth = 0.5, method = "tree"), want, tolerance = 1e-12)
-    expect_equal(kernel_sum(x, tree = back, bandwidth = c(1, 2, 0.5), method = "tree"),
+    expect_equal(kernel_sum(x, bandwidth = c(1, 2, 0.5), method = "tree", control = list(tree = back)),
                  kernel_sum(x, bandwidth = c(1, 2, 0.5)), tolerance = 1e-12)
     expect_output(print(tree), paste(type, "tree of 300 points in 3 dimensions"))
   }
   attr(back, "format") <- 99L
-  expect_error(kernel_sum(x, tree = back), class = "weft_error_input", regexp = "make it again")
+  expect_error(kernel_sum(x, control = list(tree = back)), class = "weft_error_input", regexp = "make it again")
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
   expect_silent(plot(kernel_tree(x[, 1:2])))
@@ -135,15 +138,17 @@ test_that("approximations keep their bound at their rate", {
   want <- kernel_sum(q, x, w, bandwidth = 2.5)
   most <- kernel_sum(q, x, abs(w), bandwidth = 2.5)
   for (method in c("montecarlo", "features", "nystrom")) {
-    got <- kernel_sum(q, x, w, bandwidth = 2.5, rel_error = 0.03, confidence = 0.95, method = method, seed = 5)
+    got <- kernel_sum(q, x, w, bandwidth = 2.5, rel_error = 0.03, method = method, seed = 5,
+                      control = list(confidence = 0.95))
     expect_lte(mean(abs(got - want) > 0.03 * most), if (method == "nystrom") 0 else 0.05)
-    expect_identical(kernel_sum(q, x, w, bandwidth = 2.5, rel_error = 0.03, confidence = 0.95, method = method,
-                                seed = 5, threads = 1), got)
+    expect_identical(kernel_sum(q, x, w, bandwidth = 2.5, rel_error = 0.03, method = method, seed = 5,
+                                run = weft_run(threads = 1), control = list(confidence = 0.95)), got)
   }
   expect_error(kernel_sum(q, x, method = "montecarlo", rel_error = 0.1), class = "weft_error_input",
                regexp = "confidence")
   expect_error(kernel_sum(q, x, method = "nystrom"), class = "weft_error_input", regexp = "exact")
-  expect_error(kernel_sum(q, x, kernel = "uniform", method = "features", rel_error = 0.1, confidence = 0.9),
+  expect_error(kernel_sum(q, x, kernel = "uniform", method = "features", rel_error = 0.1,
+                          control = list(confidence = 0.9)),
                class = "weft_error_input", regexp = "positive definite")
 })
 
@@ -166,7 +171,7 @@ test_that("edges: no rows, one point, far queries, data frames", {
 
 test_that("errors say what must be", {
   x <- matrix(rnorm(20), 10)
-  input <- function(...) expect_error(kernel_sum(...), class = "weft_error_input")
+  input <- function(...) expect_error(call_with(kernel_sum, list(...)), class = "weft_error_input")
   input(x, kernel = "box")
   input(x, bandwidth = 0)
   input(x, bandwidth = c(1, 2, 3))
@@ -192,16 +197,16 @@ test_that("errors say what must be", {
   expect_error(kernel_sum(x, c(1, 2)), class = "weft_error_input", regexp = "one point")
   input(x, bandwidth = 1e-120)
   input(data.frame(a = letters[1:3]))
-  expect_error(kernel_sum(x, kernel = "polynomial", backend = "cuda"), class = "weft_error_device",
+  expect_error(kernel_sum(x, kernel = "polynomial", run = "cuda"), class = "weft_error_device",
                regexp = "on the CPU only")
   if (!is.null(weft:::cuda_missing())) {
     for (method in c("auto", "direct", "tree")) {
-      expect_error(kernel_sum(x, kernel = "epanechnikov", method = method, backend = "cuda"),
+      expect_error(kernel_sum(x, kernel = "epanechnikov", method = method, run = "cuda"),
                    class = "weft_error_device", regexp = "CUDA")
     }
-    expect_error(kde(x, backend = "cuda"), class = "weft_error_device")
-    expect_error(kernel_regression(x, 1:10, backend = "cuda"), class = "weft_error_device")
-    expect_error(gp_regression(x, 1:10, backend = "cuda"), class = "weft_error_device")
+    expect_error(kde(x, run = "cuda"), class = "weft_error_device")
+    expect_error(kernel_regression(x, 1:10, run = "cuda"), class = "weft_error_device")
+    expect_error(gp_regression(x, 1:10, run = "cuda"), class = "weft_error_device")
   }
 })
 
@@ -227,11 +232,12 @@ test_that("single precision keeps its bound in units of any size", {
   for (kernel in setdiff(all_kernels, "uniform")) {
     want <- kernel_sum(x, weights = w, kernel = kernel)
     for (unit in 10^c(-90, -25, -19, 0, 19, 25, 90)) for (size in 10^c(-250, -45, 0, 38, 250)) {
-      got <- kernel_sum(x * unit, weights = w * size, kernel = kernel, bandwidth = unit, precision = "single")
+      got <- kernel_sum(x * unit, weights = w * size, kernel = kernel, bandwidth = unit,
+                        control = list(precision = "single"))
       expect_lte(excess(got, want * size, 1.001 * attr(got, "error_bound")), 1, label = paste(kernel, unit, size))
     }
   }
-  far <- kernel_sum(x + 2^40, kernel = "gaussian", precision = "single")
+  far <- kernel_sum(x + 2^40, kernel = "gaussian", control = list(precision = "single"))
   expect_lte(excess(far, kernel_sum(x + 2^40), attr(far, "error_bound")), 1)
 })
 
@@ -240,14 +246,15 @@ test_that("row names of queries stay with their sums", {
   q <- matrix(c(1, 2, 1, 3), 2, dimnames = list(c("a", "b"), c("u", "v")))
   expect_identical(names(kernel_sum(q, x)), c("a", "b"))
   expect_identical(dimnames(kernel_sum(q, x, cbind(s = 1:3, t = 1))), list(c("a", "b"), c("s", "t")))
-  expect_identical(names(kernel_sum(as.data.frame(q), x, precision = "single")), c("a", "b"))
+  expect_identical(names(kernel_sum(as.data.frame(q), x, control = list(precision = "single"))), c("a", "b"))
   expect_identical(names(kernel_sum(c(p = 1, q = 2))), c("p", "q"))
   expect_null(names(kernel_sum(x, q)))
   expect_null(names(kernel_sum(as.data.frame(x))))
 })
 
 test_that("what no number can hold is an error, not a wrong sum", {
-  input <- function(..., regexp) expect_error(kernel_sum(...), class = "weft_error_input", regexp = regexp)
+  input <- function(..., regexp) expect_error(call_with(kernel_sum, list(...)), class = "weft_error_input",
+                                              regexp = regexp)
   for (kernel in c("matern32", "cauchy")) input(c(0, 1e170), kernel = kernel, bandwidth = 1e100, regexp = "up to 1e150")
   input(diag(2), bandwidth = diag(c(1, 1e-250)), regexp = "1e-100 to 1e100")
   input(diag(2) * 1e60, bandwidth = diag(c(1, 1e-90)), regexp = "1e-100 to 1e100")
@@ -263,7 +270,7 @@ test_that("a seed leaves R's random numbers as they were", {
   withr::local_seed(1)
   before <- .Random.seed
   kernel_tree(x, "rp", seed = 4)
-  kernel_sum(x, bandwidth = 20, method = "montecarlo", rel_error = 0.5, confidence = 0.9, seed = 4)
+  kernel_sum(x, bandwidth = 20, method = "montecarlo", rel_error = 0.5, seed = 4, control = list(confidence = 0.9))
   expect_identical(.Random.seed, before)
 })
 
@@ -272,10 +279,10 @@ test_that("a walk keeps its budget or is given up, whatever the threads", {
   x <- matrix(rnorm(9000), ncol = 3)
   w <- cbind(1, rnorm(3000))
   walk <- function(budget, threads = 1) {
-    problem <- kernel_problem(x, NULL, w, "gaussian", 0.3, threads = threads)
+    problem <- kernel_problem(x, NULL, w, "gaussian", 0.3, run = weft_run(threads = threads))
     kernel_walk(problem, list(method = "tree", budget = budget, reason = ""))
   }
-  problem <- kernel_problem(x, NULL, w, "gaussian", 0.3, threads = 1)
+  problem <- kernel_problem(x, NULL, w, "gaussian", 0.3, run = weft_run(threads = 1))
   want <- kernel_run(problem, "direct")$sum
   expect_null(walk(1e-9))
   expect_equal(walk(1e15)$sum, want, tolerance = 1e-12)
@@ -306,7 +313,8 @@ test_that("no choice depends on the machine's pace or on threads", {
   for (case in cases) {
     x <- matrix(runif(7000 * case[[2]]), 7000)
     run <- function(threads) {
-      problem <- kernel_problem(x, NULL, NULL, case[[1]], case[[3]], case[[4]], backend = "cpu", threads = threads)
+      problem <- kernel_problem(x, NULL, NULL, case[[1]], case[[3]], case[[4]],
+                                run = weft_run("cpu", threads = threads))
       kernel_run(problem)[c("method", "sum", "effort")]
     }
     usual <- run(1)
@@ -316,7 +324,8 @@ test_that("no choice depends on the machine's pace or on threads", {
     }
     for (try in c(FALSE, TRUE)) {
       plan <- function(threads) {
-        problem <- kernel_problem(x, NULL, NULL, case[[1]], case[[3]], case[[4]], backend = "cpu", threads = threads)
+        problem <- kernel_problem(x, NULL, NULL, case[[1]], case[[3]], case[[4]],
+                                  run = weft_run("cpu", threads = threads))
         plan_method(problem, try)[c("method", "budget")]
       }
       expect_identical(with_rates(1e3, function() plan(2)), plan(1))
@@ -352,7 +361,7 @@ test_that("a grid's queries keep their bounds each", {
     rel <- sample(c(1e-4, 0.01, 0.2), 1)
     tau <- sample(c(0, 1e-3, 2), 1)
     for (job in list(list(x), list(q, x), list(x, leave_one_out = TRUE))) {
-      sum <- function(...) do.call(kernel_sum, c(job, list(kernel = kernel, bandwidth = h, ...)))
+      sum <- function(...) call_with(kernel_sum, c(job, list(kernel = kernel, bandwidth = h, ...)))
       want <- as.vector(sum(method = "direct", backend = "cpu"))
       got <- sum(method = "tree", backend = "cuda", rel_error = rel, abs_error = tau)
       parts <- sum(method = "tree", backend = "cuda", rel_error = rel, abs_error = tau, devices = c(0, 0))
@@ -407,7 +416,7 @@ test_that("wide errors are kept in single precision, and in double where its bou
   w <- cbind(1, rnorm(nrow(x)))
   for (loo in c(FALSE, TRUE)) {
     sums <- function(weights, ...) {
-      kernel_sum(x, weights = weights, bandwidth = 2, leave_one_out = loo, backend = "cpu", ...)
+      call_with(kernel_sum, list(x, weights = weights, bandwidth = 2, leave_one_out = loo, run = "cpu", ...))
     }
     expect_message(got <- sums(w, rel_error = 0.01, verbose = TRUE), "single precision, [1-9][0-9]* queries in double")
     want <- sums(w, method = "direct")
@@ -415,7 +424,7 @@ test_that("wide errors are kept in single precision, and in double where its bou
     expect_false(identical(got, want))
   }
   narrow <- function() {
-    kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.2, rel_error = 1e-3, verbose = TRUE, backend = "cpu")
+    kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.2, rel_error = 1e-3, run = weft_run("cpu", verbose = TRUE))
   }
   expect_no_match(paste(testthat::capture_messages(narrow()), collapse = ""), "single")
 })

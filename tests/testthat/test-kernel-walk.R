@@ -24,20 +24,20 @@ test_that("series keep their bound on hard cases, and are used", {
   used <- 0
   for (seed in c(1:8, sample(1e8, 2))) {
     case <- large_case(seed)
-    want <- kernel_sum(case$q, case$x, case$w, bandwidth = case$h, method = "direct", backend = "cpu")
+    want <- kernel_sum(case$q, case$x, case$w, bandwidth = case$h, method = "direct", run = "cpu")
     for (epsilon in c(1e-2, 1e-7)) {
-      got <- kernel_sum(case$q, case$x, case$w, bandwidth = case$h, rel_error = epsilon, method = "tree",
-                        backend = "cpu", nodes = "series")
+      got <- kernel_sum(case$q, case$x, case$w, bandwidth = case$h, rel_error = epsilon, method = "tree", run = "cpu",
+                        control = list(nodes = "series"))
       expect_lte(max(0, abs(got - want) / ifelse(want > 1e-300, (epsilon + 1e-12) * want, Inf)), 1,
                  label = paste("series,", case$what, epsilon))
     }
-    p <- weft:::kernel_problem(case$q, case$x, case$w, "gaussian", case$h, 1e-3, backend = "cpu")
+    p <- weft:::kernel_problem(case$q, case$x, case$w, "gaussian", case$h, 1e-3, run = weft:::as_run("cpu"))
     used <- used + (weft:::kernel_run(p, "tree")$effort[["series"]] > 0)
     if (case$self) {
       left <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, method = "direct",
-                         backend = "cpu")
+                         run = "cpu")
       got <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, rel_error = 1e-4,
-                        method = "tree", backend = "cpu", nodes = "series")
+                        method = "tree", run = "cpu", control = list(nodes = "series"))
       expect_lte(max(0, abs(got - left) / ifelse(left > 1e-300, 1e-4 * left, Inf)), 1,
                  label = paste("left out,", case$what))
     }
@@ -49,7 +49,7 @@ test_that("series are left out where their moments would take as long as the pai
   withr::local_seed(3)
   effort <- function(n, nodes) {
     x <- matrix(rnorm(2 * n), ncol = 2)
-    p <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 2, 1e-3, backend = "cpu")
+    p <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 2, 1e-3, run = weft:::as_run("cpu"))
     p$nodes <- nodes
     weft:::kernel_run(p, "tree")$effort[["series"]]
   }
@@ -66,18 +66,20 @@ test_that("samples keep their bound at its rate, whatever the weights, and do no
   cases <- list(list("gaussian", rep(1, 5e4)), list("gaussian", abs(rcauchy(5e4))), list("laplacian", rnorm(5e4)),
                 list("cauchy", runif(5e4)))
   for (case in cases) {
-    run <- function(...) kernel_sum(q, tree, case[[2]], case[[1]], 4, rel_error = 0.1, confidence = 0.9,
-                                    method = "tree", nodes = "samples", backend = "cpu", seed = 5, ...)
+    run <- function(...) call_with(kernel_sum, list(q, tree, case[[2]], case[[1]], 4, rel_error = 0.1, method = "tree",
+                                                    run = "cpu", seed = 5, ...,
+                                                    control = list(confidence = 0.9, nodes = "samples")))
     got <- run()
-    want <- kernel_sum(q, x, case[[2]], case[[1]], 4, method = "direct", backend = "cpu")
-    most <- kernel_sum(q, x, abs(case[[2]]), case[[1]], 4, method = "direct", backend = "cpu")
+    want <- kernel_sum(q, x, case[[2]], case[[1]], 4, method = "direct", run = "cpu")
+    most <- kernel_sum(q, x, abs(case[[2]]), case[[1]], 4, method = "direct", run = "cpu")
     expect_lte(mean(abs(got - want) > 0.1 * most), 0.1, label = case[[1]])
     expect_identical(run(threads = 1), got)
   }
-  p <- weft:::kernel_problem(q, NULL, NULL, "gaussian", 4, 0.1, confidence = 0.9, seed = 5, tree = tree)
+  p <- weft:::kernel_problem(q, NULL, NULL, "gaussian", 4, 0.1, confidence = 0.9, tree = tree)
+  p$seed <- 5
   expect_gt(weft:::kernel_run(p, "tree")$effort[["samples"]], 0)
-  expect_error(kernel_sum(q, x, nodes = "samples"), class = "weft_error_input", regexp = "confidence")
-  expect_error(kernel_sum(q, x, kernel = "laplacian", nodes = "series"), class = "weft_error_input",
+  expect_error(kernel_sum(q, x, control = list(nodes = "samples")), class = "weft_error_input", regexp = "confidence")
+  expect_error(kernel_sum(q, x, kernel = "laplacian", control = list(nodes = "series")), class = "weft_error_input",
                regexp = "Gaussian")
 })
 
@@ -93,7 +95,7 @@ test_that("a walk of many bandwidths gives what one of each gives", {
     got[trees$query$order + 1L, ] <- got
     for (k in seq_along(h)) {
       want <- kernel_sum(x, kernel = kernel, bandwidth = sort(h)[k], leave_one_out = TRUE, log = log, method = "direct",
-                         backend = "cpu")
+                         run = "cpu")
       off <- if (log) ifelse(want == got[, k], 0, abs(want - got[, k])) else abs(want - got[, k]) / pmax(want, 1e-300)
       expect_lte(max(off[want != 0 | log]), 1.01e-3, label = paste(kernel, sort(h)[k], log))
     }

@@ -7,7 +7,7 @@ test_that("scores of networks are those of score_kinds.h", {
   expect_identical(kinds$name, weft:::bn_score_types)
   for (f in list(bn_scores, bn_local_score, bn_score)) expect_identical(offered(f), kinds$name)
   for (f in list(bn_learn, bn_exact)) expect_identical(offered(f), kinds$name[1L])
-  expect_setequal(setdiff(offered(gene_bayes), "auto"), kinds$name)
+  expect_setequal(setdiff(offered(weft:::gene_bayes_control), "auto"), kinds$name)
   expect_identical(kinds$name[kinds$gauss], "bge")
   expect_identical(kinds$name[!kinds$device], c("bds", "bge"))
   expect_identical(kinds$name[!kinds$joint], c("k2", "bds"))

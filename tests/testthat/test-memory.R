@@ -4,9 +4,9 @@ live <- function() .Call(weft:::C_weft_memory, NULL)[c("host", "device")]
 
 test_that("a failed allocation anywhere is an error, and nothing leaks", {
   x <- data.frame(a = rep(1:3, 100), wide = seq_len(300) * 1000000, z = rep(1:2, 150))
-  works <- list(cpu = function() mi_rank(x, rep(1:4, 75), backend = "cpu"))
+  works <- list(cpu = function() mi_rank(x, rep(1:4, 75), run = "cpu"))
   if (is.null(weft:::cuda_missing())) {
-    works <- c(works, cuda = function() mi_rank(x, rep(1:4, 75), backend = "cuda"),
+    works <- c(works, cuda = function() mi_rank(x, rep(1:4, 75), run = "cuda"),
                draws = function() weft:::draws("normal", 10, backend = "cuda"),
                upload = function() weft_free(weft_upload(matrix(0, 2, 2))))
   }
@@ -55,11 +55,11 @@ test_that("handles give their memory back", {
 test_that("a thousand calls leave memory where it was", {
   x <- data.frame(a = rep(1:3, 10), b = seq_len(30))
   for (backend in test_backends()) {
-    mi_rank(x, rep(1:2, 15), backend = backend)
+    mi_rank(x, rep(1:2, 15), run = backend)
     gc()
     before <- live()
     free <- if (backend == "cuda") weft_devices()$available[1]
-    for (k in 1:1000) mi_rank(x, rep(1:2, 15), backend = backend)
+    for (k in 1:1000) mi_rank(x, rep(1:2, 15), run = backend)
     gc()
     expect_identical(live(), before)
     if (backend == "cuda") expect_equal(weft_devices()$available[1], free, tolerance = 0.001)

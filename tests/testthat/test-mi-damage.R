@@ -82,9 +82,9 @@ test_that("sparse matrices with wrong slots are refused by every function that t
     bins = function(m) mi_rank(m, class, bins = 2), discretize = discretize, bn_scores = bn_scores,
     pca = function(m) pca(m, 2),
     blocks = function(m) pca(list(good, m), 2), predict = function(m) predict(pca(as.matrix(good), 2), m),
-    irm = function(m) irm(m, chains = 1, sweeps = 2, progress = FALSE),
+    irm = function(m) irm(m, chains = 1, sweeps = 2, run = weft_run(progress = FALSE)),
     kernel_sum = function(m) kernel_sum(m, bandwidth = 1),
-    missing = function(m) irm(as.matrix(good), missing = m, chains = 1, sweeps = 2, progress = FALSE),
+    missing = function(m) irm(as.matrix(good), missing = m, chains = 1, sweeps = 2, run = weft_run(progress = FALSE)),
     gene_quality = function(m) gene_quality(m)
   )
   for (take in names(takes)) {

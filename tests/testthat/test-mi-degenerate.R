@@ -30,7 +30,7 @@ test_that("pairs, triples and tuples with a degenerate column have the scores of
     for (kind in degenerate_kinds) {
       d <- with_column(kind, s$levels, s$classes)
       expect_tuples(mi_pairs(d$x, d$class, na = "drop", top = Inf), reference_tuples(d$x, d$class, 2))
-      expect_tuples(mi_triples(d$x, d$class, na = "drop", top = Inf, backend = "cpu"),
+      expect_tuples(mi_triples(d$x, d$class, na = "drop", top = Inf, run = "cpu"),
                     reference_tuples(d$x, d$class, 3))
       expect_tuples(mi_tuples(d$x, d$class, order = 4, na = "drop", top = Inf), reference_tuples(d$x, d$class, 4))
     }
@@ -65,7 +65,7 @@ test_that("strata in which a column has no value, and columns without any, take 
   of_v2 <- function(d) d[d$feature1 == "V2" | d$feature2 == "V2", ]
   expect_equal(as.data.frame(of_v2(some)), as.data.frame(of_v2(whole)), tolerance = 1e-12, ignore_attr = TRUE)
   x$V1 <- NA
-  one <- mi_pairs(x, class, features = 1, with = 5, strata = strata, na = "drop")
+  one <- mi_pairs(x, class, features = 1, strata = strata, na = "drop", control = list(with = 5))
   expect_identical(unlist(one[c("mi", "interaction", "n")], use.names = FALSE), numeric(3))
 })
 

@@ -157,8 +157,9 @@ test_that("results do not depend on threads and vectors", {
   before <- .Call(weft:::C_weft_simd, NULL)
   levels <- c("portable", "avx2", "avx512")
   for (estimator in c("pearson", "spearman", "copula", "kendall", "ksg")) {
-    one <- as.matrix(mi_matrix(x, estimator = estimator, na = "drop", threads = 1))
-    expect_identical(as.matrix(mi_matrix(x, estimator = estimator, na = "drop", threads = 3)), one, info = estimator)
+    one <- as.matrix(mi_matrix(x, estimator = estimator, na = "drop", run = weft_run(threads = 1)))
+    expect_identical(as.matrix(mi_matrix(x, estimator = estimator, na = "drop", run = weft_run(threads = 3))), one,
+                     info = estimator)
     for (level in 0:2) {
       if (is.null(.Call(weft:::C_weft_simd, level))) next
       expect_identical(as.matrix(mi_matrix(x, estimator = estimator, na = "drop")), one, info = levels[level + 1])
@@ -205,8 +206,8 @@ test_that("both back ends give the same bits", {
     for (estimator in c("pearson", "spearman", "copula", "kendall", "ksg")) {
       if (estimator == "kendall" && nrow(x) > 2000) next
       k <- min(3, nrow(x) - 1)
-      run <- function(backend, ...) as.matrix(mi_matrix(x, ..., estimator = estimator, k = k, na = "drop",
-                                                        backend = backend))
+      run <- function(backend, ...) as.matrix(call_with(mi_matrix, list(x, ..., estimator = estimator, k = k,
+                                                                        na = "drop", run = backend)))
       expect_identical(run("cuda"), run("cpu"), info = paste(estimator, shape[1]))
       expect_identical(run("cuda", y = x[, 2:3]), run("cpu", y = x[, 2:3]), info = paste(estimator, shape[1]))
     }

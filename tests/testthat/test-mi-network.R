@@ -140,8 +140,8 @@ test_that("Kendall's test is that of the normal approximation where it is the mo
   edges <- as.data.frame(mi_network(x, "relnet", threshold = -1, estimator = "kendall"))
   tau <- cor(x, method = "kendall")
   first <- edges[1, ]
-  i <- as.integer(sub("V", "", first$feature1))
-  j <- as.integer(sub("V", "", first$feature2))
+  i <- as.integer(sub("V", "", first$from))
+  j <- as.integer(sub("V", "", first$to))
   z <- tau[i, j] / sqrt(2 * (2 * 60 + 5) / (9 * 60 * 59))
   expect_equal(first$p_value, 2 * pnorm(-abs(z)), tolerance = 1e-8)
 })
@@ -178,8 +178,8 @@ test_that("networks do not depend on threads and vectors", {
   m <- as.matrix(mi_matrix(matrix(rnorm(50 * 203), 50), estimator = "spearman"))
   before <- .Call(weft:::C_weft_simd, NULL)
   for (method in whole_networks) {
-    one <- as.matrix(mi_network(m, method, threads = 1))
-    expect_identical(as.matrix(mi_network(m, method, threads = 3)), one)
+    one <- as.matrix(mi_network(m, method, run = weft_run(threads = 1)))
+    expect_identical(as.matrix(mi_network(m, method, run = weft_run(threads = 3))), one)
     for (level in 0:2) {
       if (!is.null(.Call(weft:::C_weft_simd, level))) expect_identical(as.matrix(mi_network(m, method)), one,
                                                                        info = method)
@@ -191,7 +191,7 @@ test_that("networks do not depend on threads and vectors", {
 test_that("networks print, convert and plot", {
   net <- mi_network(mtcars, "aracne", estimator = "spearman")
   edges <- as.data.frame(net)
-  expect_identical(names(edges), c("feature1", "feature2", "weight", "mi", "p_value", "q_value"))
+  expect_identical(names(edges), c("from", "to", "weight", "mi", "p_value", "q_value"))
   expect_false(is.unsorted(-edges$weight))
   expect_identical(generics::tidy(net), edges)
   expect_identical(generics::glance(net)$edges, nrow(edges) + 0)
@@ -226,7 +226,7 @@ test_that("both back ends build the same ARACNE network", {
     chain <- exp(-abs(row(m) - col(m)) / 3)
     for (w in list(m, tied, close, chain, m - 0.02, m * 1e200)) {
       for (run in list(list(), list(eps = 0.01), list(tau = 0.2))) {
-        build <- function(backend) as.matrix(do.call(mi_network, c(list(w, "aracne", backend = backend), run)))
+        build <- function(backend) as.matrix(call_with(mi_network, c(list(w, "aracne", backend = backend), run)))
         expect_identical(build("cuda"), build("cpu"), info = p)
       }
     }
@@ -251,7 +251,7 @@ test_that("each pair passes by its own test, with every method", {
   upper <- upper.tri(p)
   q <- p.adjust(p[upper], "BH")
   net <- as.data.frame(mi_network(m, "relnet"))
-  expect_identical(c(net$feature1, net$feature2), c("a", "b"))
+  expect_identical(c(net$from, net$to), c("a", "b"))
   expect_equal(net$q_value, min(q), tolerance = 1e-10)
   for (fdr in c(0.01, 0.5, 0.9, 0.99)) {
     for (method in names(weft:::network_methods)) {
@@ -308,15 +308,15 @@ test_that("what rounding leaves of 0 is no edge", {
   m <- matrix(c(0, 0.1, 0.3, 0.1, 0, 0.2, 0.3, 0.2, 0), 3)
   m <- rbind(cbind(m, 0), 0) # the fourth has no link
   for (backend in test_backends()) {
-    expect_identical(plain_matrix(mi_network(m, "mrnetb", backend = backend))[, 4], numeric(4))
+    expect_identical(plain_matrix(mi_network(m, "mrnetb", run = backend))[, 4], numeric(4))
     for (p in c(5, 20, 61)) {
       whole <- matrix(0, p, p)
       whole[upper.tri(whole)] <- sample(1e6, p * (p - 1) / 2)
       whole[, p] <- 0
       whole <- whole + t(whole)
       for (method in methods) {
-        exact <- plain_matrix(mi_network(whole, method, backend = backend)) # sums of whole numbers have no rounding
-        tenth <- plain_matrix(mi_network(whole * 0.1, method, backend = backend))
+        exact <- plain_matrix(mi_network(whole, method, run = backend)) # sums of whole numbers have no rounding
+        tenth <- plain_matrix(mi_network(whole * 0.1, method, run = backend))
         expect_identical(tenth > 0, exact > 0, info = paste(method, p))
         expect_identical(tenth[, p], numeric(p))
       }
@@ -324,14 +324,14 @@ test_that("what rounding leaves of 0 is no edge", {
     flat <- matrix(0.1 * 3, 9, 9)
     flat[upper.tri(flat)] <- flat[upper.tri(flat)] + rep(c(0, 5e-17), 18) # 0.1 * 3 and 0.3 are neighbours
     flat[lower.tri(flat)] <- t(flat)[lower.tri(flat)]
-    expect_identical(max(plain_matrix(mi_network(flat, "clr", backend = backend))), 0)
+    expect_identical(max(plain_matrix(mi_network(flat, "clr", run = backend))), 0)
     # 0.2 is the mean of all rows
     even <- matrix(c(0, 0.1, 0.2, 0.3, 0.1, 0, 0.3, 0.2, 0.2, 0.3, 0, 0.1, 0.3, 0.2, 0.1, 0), 4)
-    clr <- plain_matrix(mi_network(even, "clr", backend = backend))
+    clr <- plain_matrix(mi_network(even, "clr", run = backend))
     expect_identical(clr[cbind(c(1, 2, 1, 3), c(3, 4, 2, 4))], numeric(4))
     expect_true(all(clr[cbind(c(1, 2), c(4, 3))] > 1))
     independent <- expand.grid(a = 1:2, b = 1:3, c = 1:2)[rep(1:12, 3), ]
-    for (method in methods) expect_identical(nrow(as.data.frame(mi_network(independent, method, backend = backend))),
+    for (method in methods) expect_identical(nrow(as.data.frame(mi_network(independent, method, run = backend))),
                                              0L)
     expect_identical(nrow(as.data.frame(mi_network(independent, "relnet", threshold = 0))), 0L)
   }
@@ -340,14 +340,14 @@ test_that("what rounding leaves of 0 is no edge", {
 test_that("ARACNE of many features works in place, with the same edges", {
   x <- wave_data(40, 30) + 0.7 * wave_data(40, 30)[, rep(c(30, 1:29), length.out = 30)]
   colnames(x) <- sprintf("G%d", 1:30)
-  of <- function(fdr, ...) mi_network(x, "aracne", estimator = "spearman", fdr = fdr, backend = "cpu", ...)
+  of <- function(fdr, ...) call_with(mi_network, list(x, "aracne", estimator = "spearman", fdr = fdr, run = "cpu", ...))
   q <- suppressWarnings(gene_quality(x))
-  genes <- function(fdr) gene_mi_network(q, method = "aracne", fdr = fdr, backend = "cpu")
+  genes <- function(fdr) gene_mi_network(q, method = "aracne", fdr = fdr, run = "cpu")
   plain <- function(net) {
     edges <- as.data.frame(net)
     edges[setdiff(names(edges), "q_value")]
   }
-  tied <- function(fdr) mi_network(round(2 * x), "aracne", estimator = "spearman", fdr = fdr, backend = "cpu")
+  tied <- function(fdr) mi_network(round(2 * x), "aracne", estimator = "spearman", fdr = fdr, run = "cpu")
   nets <- function() {
     list(of(NULL), of(0.05), of(0.3), of(NULL, eps = 0.02), of(0.3, tau = 0.1), genes(0.05), genes(1), tied(0.3))
   }
@@ -357,7 +357,7 @@ test_that("ARACNE of many features works in place, with the same edges", {
     expect_null(attr(over[[k]], "mi"))
     expect_identical(as.matrix(over[[k]]), as.matrix(apart[[k]]))
     expect_equal(plain(over[[k]]), plain(apart[[k]]), tolerance = 1e-12)
-    expect_identical(summary(over[[k]]), summary(apart[[k]]))
+    expect_identical(summary(over[[k]])[-7L], summary(apart[[k]])[-7L]) # but for the time
   }
   for (k in c(3L, 8L)) expect_gt(nrow(plain(over[[k]])), 0)
   m <- mi_matrix(x, estimator = "spearman")
@@ -373,10 +373,10 @@ test_that("ARACNE's bar is exact where rounding decides", {
     m <- matrix(sample(c(0, 1e-9, 0.1, 0.1 + 1e-17, 0.3, 0.1 * 3, 0.7, 1), p * p, TRUE), p)
     m <- pmax(m, t(m))
     for (eps in c(0, 0.1, 0.2, 1e-17, 0.6)) {
-      expect_identical(unname(as.matrix(mi_network(m, "aracne", eps = eps, backend = "cpu"))), ref_aracne(m, eps = eps))
+      expect_identical(unname(as.matrix(mi_network(m, "aracne", eps = eps, run = "cpu"))), ref_aracne(m, eps = eps))
     }
     for (tau in c(0.1, 2 / 3, 1)) {
-      expect_identical(unname(as.matrix(mi_network(m, "aracne", tau = tau, backend = "cpu"))), ref_aracne(m, tau = tau))
+      expect_identical(unname(as.matrix(mi_network(m, "aracne", tau = tau, run = "cpu"))), ref_aracne(m, tau = tau))
     }
   }
 })

@@ -118,14 +118,15 @@ p_of_tables <- function(cells, rows, columns, ...) {
   class <- rep(seq_along(columns), columns)
   x <- apply(cells, 2, function(t) rep(rep(seq_along(rows), length(columns)), t))
   colnames(x) <- seq_len(ncol(cells))
-  r <- mi_rank(x, class, ...)
+  r <- call_with(mi_rank, list(x, class, ...))
   expect_false(is.unsorted(-r$p_value[order(r$mi)])) # more information, smaller p
   r$p_value[match(colnames(x), r$feature)]
 }
 
 test_that("more tables than are visited: near all of them, far into the tail", {
   cases <- list(list(c(10, 9, 9, 8, 7, 6), c(30, 19)), list(c(45, 35, 25, 15), c(70, 50)),
-                list(c(70, 55, 30, 10), c(140, 25)), list(c(20, 18, 16), c(22, 17, 15)), list(c(40, 21, 4), c(45, 14, 6)),
+                list(c(70, 55, 30, 10), c(140, 25)), list(c(20, 18, 16), c(22, 17, 15)), list(c(40, 21, 4),
+                                                                                              c(45, 14, 6)),
                 list(c(14, 11, 9, 5, 3, 2, 1), c(33, 12)))
   for (case in cases) {
     all <- all_tables(case[[1]], case[[2]])
@@ -208,12 +209,12 @@ test_that("the smooth law is near R's own simulation, and the same beside any ot
   class <- rep(1:4, each = 10)
   x <- as.data.frame(lapply(1:40, function(j) sample(rep(1:5, 8))))
   names(x) <- paste0("f", 1:40)
-  r <- mi_rank(x, class, threads = 1)
+  r <- mi_rank(x, class, run = weft_run(threads = 1))
   tables <- stats::r2dtable(20000, rep(8, 5), rep(10, 4))
   scores <- vapply(tables, function(t) sum(f(t)), 0)
   p <- vapply(x[r$feature], function(a) mean(scores >= table_score(a, class) - 1e-9), 0)
   expect_true(all(abs(p - r$p_value) < 5 * sqrt(p * (1 - p) / 20000) + 0.1 * p + 1e-4))
-  expect_identical(mi_rank(x, class, threads = 2)$p_value, r$p_value)
+  expect_identical(mi_rank(x, class, run = weft_run(threads = 2))$p_value, r$p_value)
   expect_identical(mi_rank(x[5:1], class)$p_value, r$p_value[r$feature %in% paste0("f", 1:5)])
   beside <- mi_rank(data.frame(x, sure = class, few = rep(1:2, 20)), class)
   expect_identical(beside$p_value[match(r$feature, beside$feature)], r$p_value)
@@ -300,13 +301,13 @@ test_that("failed allocations and interrupts leave nothing behind", {
   x <- as.data.frame(lapply(1:6, function(j) sample(rep(1:5, 5))))
   names(x) <- paste0("f", 1:6)
   class <- rep(1:5, each = 5)
-  expect_survives_failures(list(exact = function() mi_rank(x[1:2], class > 2, threads = 2)))
-  expect_survives_failures(list(smooth = function() mi_rank(x[1:2], class, threads = 1)), most = 8)
+  expect_survives_failures(list(exact = function() mi_rank(x[1:2], class > 2, run = weft_run(threads = 2))))
+  expect_survives_failures(list(smooth = function() mi_rank(x[1:2], class, run = weft_run(threads = 1))), most = 8)
   before <- .Call(weft:::C_weft_memory, NULL)[["host"]]
   withr::local_options(weft.poll = 0)
   x <- as.data.frame(matrix(sample(5, 25 * 200, TRUE), 25)) # a law of their own for most of them
   calls <- 0
   stops <- function(done, total) if ((calls <<- calls + 1) > 4) stop("enough")
-  expect_error(mi_rank(x, class, progress = stops), "enough")
+  expect_error(mi_rank(x, class, run = weft_run(progress = stops)), "enough")
   expect_identical(.Call(weft:::C_weft_memory, NULL)[["host"]], before)
 })

@@ -5,7 +5,7 @@ test_that("every pair of every kind of column has the score that tables in R giv
     for (classes in c(1, 2, 5)) {
       class <- sample(letters[seq_len(classes)], n, TRUE)
       class[sample(n, n %/% 9)] <- NA
-      found <- mi_pairs(x, class, top = Inf, na = "drop", backend = "cpu")
+      found <- mi_pairs(x, class, top = Inf, na = "drop", run = "cpu")
       expect_tuples(found, reference_tuples(x, class, 2))
       expect_false(is.unsorted(-found$mi))
       if (classes == 1) expect_identical(c(found$mi, found$interaction), numeric(2 * nrow(found)))
@@ -24,8 +24,8 @@ test_that("every number of classes beside two to twenty-five levels, known or no
       complete <- reference_tuples(x, class, 2)
       known <- reference_tuples(gaps, class, 2)
       for (level in simd_levels()) with_simd_level(level, {
-        expect_tuples(mi_pairs(x, class, top = Inf, backend = "cpu"), complete)
-        expect_tuples(mi_pairs(gaps, class, top = Inf, na = "drop", backend = "cpu"), known)
+        expect_tuples(mi_pairs(x, class, top = Inf, run = "cpu"), complete)
+        expect_tuples(mi_pairs(gaps, class, top = Inf, na = "drop", run = "cpu"), known)
       })
     }
   }
@@ -54,7 +54,8 @@ test_that("the best are the first of all, by information or interaction, whateve
     expect_identical(order(-all[[by]], at), seq_len(nrow(all)))
     for (level in simd_levels()) {
       for (threads in 1:2) {
-        best <- with_simd_level(level, as.data.frame(mi_pairs(x, class, top = 40, by = by, threads = threads)))
+        best <- with_simd_level(level, as.data.frame(mi_pairs(x, class, top = 40, by = by,
+                                                              run = weft_run(threads = threads))))
         expect_identical(best, all[1:40, ], ignore_attr = "row.names")
       }
     }
@@ -67,33 +68,37 @@ test_that("thresholds and top intersect, in the unit asked for", {
   class <- sample(0:1, 60, TRUE)
   all <- as.data.frame(mi_pairs(x, class, top = Inf))
   cut <- all$mi[50]
-  expect_identical(as.data.frame(mi_pairs(x, class, top = Inf, min_mi = cut)), all[all$mi >= cut, ])
-  expect_identical(nrow(mi_pairs(x, class, top = 7, min_mi = cut)), 7L)
+  expect_identical(as.data.frame(mi_pairs(x, class, top = Inf, control = list(min_mi = cut))), all[all$mi >= cut, ])
+  expect_identical(nrow(mi_pairs(x, class, top = 7, control = list(min_mi = cut))), 7L)
   gain <- stats::median(all$interaction)
-  some <- as.data.frame(mi_pairs(x, class, top = Inf, min_gain = gain))
+  some <- as.data.frame(mi_pairs(x, class, top = Inf, control = list(min_gain = gain)))
   expect_identical(some, all[all$interaction >= gain, ], ignore_attr = "row.names")
-  nats <- mi_pairs(x, class, top = Inf, unit = "nats")
+  nats <- mi_pairs(x, class, top = Inf, control = list(unit = "nats"))
   expect_equal(nats$mi, all$mi * log(2), tolerance = 1e-15)
-  expect_identical(nrow(mi_pairs(x, class, top = Inf, min_mi = nats$mi[50] * (1 - 1e-12), unit = "nats")), 50L)
-  expect_identical(nrow(mi_pairs(x, class, min_mi = 5)), 0L)
+  expect_identical(nrow(mi_pairs(x, class, top = Inf,
+                                 control = list(min_mi = nats$mi[50] * (1 - 1e-12), unit = "nats"))), 50L)
+  expect_identical(nrow(mi_pairs(x, class, control = list(min_mi = 5))), 0L)
 })
 
 test_that("a threshold keeps the scores that are reported as its value, in either unit", {
   x <- matrix(sample(0:2, 200 * 40, TRUE), 200)
   class <- rep(1:2, 100)
   for (unit in c("bits", "nats")) {
-    all <- mi_pairs(x, class, top = Inf, unit = unit)
+    all <- mi_pairs(x, class, top = Inf, control = list(unit = unit))
     for (at in sample(nrow(all), 60)) {
-      expect_identical(nrow(mi_pairs(x, class, top = Inf, unit = unit, min_mi = all$mi[at])), sum(all$mi >= all$mi[at]))
-      expect_identical(nrow(mi_pairs(x, class, top = Inf, unit = unit, min_gain = all$interaction[at])),
+      expect_identical(nrow(mi_pairs(x, class, top = Inf, control = list(unit = unit, min_mi = all$mi[at]))),
+                       sum(all$mi >= all$mi[at]))
+      expect_identical(nrow(mi_pairs(x, class, top = Inf, control = list(unit = unit, min_gain = all$interaction[at]))),
                        sum(all$interaction >= all$interaction[at]))
     }
-    triples <- mi_triples(x[, 1:7], class, top = Inf, unit = unit, backend = "cpu")
-    tuples <- mi_tuples(x[, 1:7], class, order = 4, top = Inf, unit = unit)
+    triples <- mi_triples(x[, 1:7], class, top = Inf, run = "cpu", control = list(unit = unit))
+    tuples <- mi_tuples(x[, 1:7], class, order = 4, top = Inf, control = list(unit = unit))
     for (at in 1:35) {
-      expect_identical(nrow(mi_triples(x[, 1:7], class, top = Inf, unit = unit, min_mi = triples$mi[at],
-                                       backend = "cpu")), sum(triples$mi >= triples$mi[at]))
-      expect_identical(nrow(mi_tuples(x[, 1:7], class, order = 4, top = Inf, unit = unit, min_mi = tuples$mi[at])),
+      expect_identical(nrow(mi_triples(x[, 1:7], class, top = Inf, run = "cpu",
+                                       control = list(unit = unit, min_mi = triples$mi[at]))),
+                       sum(triples$mi >= triples$mi[at]))
+      expect_identical(nrow(mi_tuples(x[, 1:7], class, order = 4, top = Inf,
+                                      control = list(unit = unit, min_mi = tuples$mi[at]))),
                        sum(tuples$mi >= tuples$mi[at]))
     }
   }
@@ -110,10 +115,10 @@ test_that("searches can be restricted to features and to pairs of two sets", {
   v <- names(x)
   expect_identical(as.data.frame(mi_pairs(x, class, features = 3:9, na = "drop")), all[among(v[3:9], v[3:9]), ],
                    ignore_attr = "row.names")
-  found <- mi_pairs(x, class, features = v[1:5], with = v[4:12], na = "drop")
+  found <- mi_pairs(x, class, features = v[1:5], na = "drop", control = list(with = v[4:12]))
   expect_identical(as.data.frame(found), all[among(v[1:5], v[4:12]), ], ignore_attr = "row.names")
   expect_identical(attr(found, "searched"), as.double(nrow(found)))
-  expect_identical(as.data.frame(mi_pairs(x, class, with = 7, na = "drop")), all[among(v, v[7]), ],
+  expect_identical(as.data.frame(mi_pairs(x, class, na = "drop", control = list(with = 7))), all[among(v, v[7]), ],
                    ignore_attr = "row.names")
   expect_error(mi_pairs(x, class, features = c("V1", "nobody"), na = "drop"), "There is no feature `nobody`",
                class = "weft_error_input")
@@ -124,7 +129,7 @@ test_that("full matrices hold the same scores", {
   set.seed(6)
   x <- mixed_columns(80)
   class <- sample(0:2, 80, TRUE)
-  m <- mi_pairs(x, class, full = TRUE, na = "drop")
+  m <- mi_pairs(x, class, na = "drop", control = list(full = TRUE))
   found <- mi_pairs(x, class, top = Inf, na = "drop")
   at <- as.matrix(found[c("feature1", "feature2")])
   expect_identical(m$mi[at], found$mi)
@@ -132,13 +137,14 @@ test_that("full matrices hold the same scores", {
   expect_identical(m$mi, t(m$mi))
   alone <- mi_rank(x, class, na = "drop")
   expect_equal(diag(m$mi)[alone$feature], stats::setNames(alone$mi, alone$feature), tolerance = 1e-12)
-  expect_error(mi_pairs(x, class, full = TRUE, permutations = 3, na = "drop"), class = "weft_error_input")
+  expect_error(mi_pairs(x, class, permutations = 3, na = "drop", control = list(full = TRUE)),
+               class = "weft_error_input")
 })
 
 test_that("a matrix of all pairs that cannot fit is an error with its size", {
   skip_if(.Call(weft:::C_weft_host_available) < 0)
   x <- matrix(0:1, 2, 4e5)
-  expect_error(mi_pairs(x, 0:1, full = TRUE), "2560.0 GB", class = "weft_error_memory")
+  expect_error(mi_pairs(x, 0:1, control = list(full = TRUE)), "2560.0 GB", class = "weft_error_memory")
 })
 
 test_that("hard inputs give answers", {
@@ -205,7 +211,7 @@ test_that("permutation tests: exact p-values, seeds, and nothing found in noise"
   noise$p_fwer[] <- 0.4
   expect_output(print(noise), "None is significant: the least family-wise p-value is 0.4")
   state <- .Random.seed
-  expect_identical(as.data.frame(mi_pairs(x, class, top = 5, permutations = 49, seed = 7, threads = 1)),
+  expect_identical(as.data.frame(mi_pairs(x, class, top = 5, permutations = 49, seed = 7, run = weft_run(threads = 1))),
                    as.data.frame(a))
   expect_identical(.Random.seed, state)
   mi_pairs(x, class, top = 5, permutations = 2)
@@ -269,7 +275,7 @@ test_that("matrices of information between columns, by four estimators", {
 
 test_that("results print, summarise and plot", {
   x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
-  r <- mi_pairs(x, mtcars$am, backend = "cpu")
+  r <- mi_pairs(x, mtcars$am, run = "cpu")
   expect_output(print(r), "pairs with a class of 2 levels \\(bits\\): 6 kept of 6")
   expect_identical(summary(r)$kept, 6L)
   expect_identical(class(tidy(r)), "data.frame")
@@ -282,7 +288,7 @@ test_that("a failed allocation is an error and leaks nothing", {
   x <- mixed_columns(40)
   class <- sample(0:1, 40, TRUE)
   expect_survives_failures(list(pairs = function() mi_pairs(x, class, na = "drop", permutations = 1, seed = 1,
-                                                            threads = 2)))
+                                                            run = weft_run(threads = 2))))
 })
 
 test_that("CUDA finds the same pairs, in the same order, with the same scores", {
@@ -294,33 +300,36 @@ test_that("CUDA finds the same pairs, in the same order, with the same scores", 
     class <- sample(seq_len(shape[3]), shape[1], TRUE)
     for (by in c("mi", "interaction")) {
       for (top in c(1, 50, 1e5)) {
-        cpu <- as.data.frame(mi_pairs(x, class, top = top, by = by, backend = "cpu"))
-        cuda <- as.data.frame(mi_pairs(x, class, top = top, by = by, backend = "cuda"))
+        cpu <- as.data.frame(mi_pairs(x, class, top = top, by = by, run = "cpu"))
+        cuda <- as.data.frame(mi_pairs(x, class, top = top, by = by, run = "cuda"))
         expect_identical(cuda, cpu, label = paste(c(shape, by), collapse = " "))
       }
     }
-    expect_identical(mi_pairs(x, class, full = TRUE, backend = "cuda")$mi,
-                     mi_pairs(x, class, full = TRUE, backend = "cpu")$mi)
+    expect_identical(mi_pairs(x, class, run = "cuda", control = list(full = TRUE))$mi,
+                     mi_pairs(x, class, run = "cpu", control = list(full = TRUE))$mi)
   }
   x <- cbind(mixed_columns(300), mixed_columns(300), matrix(sample(0:2, 300 * 90, TRUE), 300))
   names(x) <- paste0("c", seq_along(x))
   class <- sample(c(0:3, NA), 300, TRUE)
   for (by in c("mi", "interaction")) for (na in c("drop", "level")) {
-    cpu <- as.data.frame(mi_pairs(x, class, top = 500, by = by, na = na, backend = "cpu"))
-    expect_identical(as.data.frame(mi_pairs(x, class, top = 500, by = by, na = na, backend = "cuda")), cpu)
+    cpu <- as.data.frame(mi_pairs(x, class, top = 500, by = by, na = na, run = "cpu"))
+    expect_identical(as.data.frame(mi_pairs(x, class, top = 500, by = by, na = na, run = "cuda")), cpu)
   }
-  expect_identical(as.data.frame(mi_pairs(x, class, min_mi = 0.2, top = Inf, na = "drop", backend = "cuda")),
-                   as.data.frame(mi_pairs(x, class, min_mi = 0.2, top = Inf, na = "drop", backend = "cpu")))
-  expect_identical(as.data.frame(mi_pairs(x, class, features = 1:40, with = 30:80, na = "drop", backend = "cuda")),
-                   as.data.frame(mi_pairs(x, class, features = 1:40, with = 30:80, na = "drop", backend = "cpu")))
+  expect_identical(as.data.frame(mi_pairs(x, class, top = Inf, na = "drop", run = "cuda",
+                                          control = list(min_mi = 0.2))),
+                   as.data.frame(mi_pairs(x, class, top = Inf, na = "drop", run = "cpu", control = list(min_mi = 0.2))))
+  expect_identical(as.data.frame(mi_pairs(x, class, features = 1:40, na = "drop", run = "cuda",
+                                          control = list(with = 30:80))),
+                   as.data.frame(mi_pairs(x, class, features = 1:40, na = "drop", run = "cpu",
+                                          control = list(with = 30:80))))
   x <- matrix(sample(0:1, 200 * 150, TRUE), 200)
   class <- sample(0:1, 200, TRUE)
-  expect_identical(as.data.frame(mi_pairs(x, class, top = 20, permutations = 5, seed = 1, backend = "cuda")),
-                   as.data.frame(mi_pairs(x, class, top = 20, permutations = 5, seed = 1, backend = "cpu")))
+  expect_identical(as.data.frame(mi_pairs(x, class, top = 20, permutations = 5, seed = 1, run = "cuda")),
+                   as.data.frame(mi_pairs(x, class, top = 20, permutations = 5, seed = 1, run = "cpu")))
   pack <- mi_pack(x, class)
-  one <- mi_pairs(pack, backend = "cuda")
+  one <- mi_pairs(pack, run = "cuda")
   expect_output(print(pack), "also on the device")
-  expect_identical(as.data.frame(mi_pairs(pack, backend = "cuda")), as.data.frame(one))
+  expect_identical(as.data.frame(mi_pairs(pack, run = "cuda")), as.data.frame(one))
   before <- .Call(weft:::C_weft_memory, NULL)[["device"]]
   weft_free(pack)
   expect_lt(.Call(weft:::C_weft_memory, NULL)[["device"]], before)

@@ -8,8 +8,8 @@ all_pairs <- function(pack, backend) {
 }
 
 expect_planted <- function(file, class, na) {
-  host <- weft:::make_pack(file, class, na, NULL, NULL, 2L, FALSE)
-  planted <- weft:::make_pack(file, class, na, NULL, NULL, 2L, FALSE, backend = "cuda")
+  host <- weft:::make_pack(file, class, na, NULL, NULL, weft_run(threads = 2L, progress = FALSE))
+  planted <- weft:::make_pack(file, class, na, NULL, NULL, weft_run(threads = 2L, progress = FALSE), backend = "cuda")
   on.exit(lapply(list(host, planted), weft_free))
   info <- lapply(list(host, planted), function(pack) .Call(weft:::C_weft_mi_pack_info, pack$pointer))
   few <- length(info[[1]]$class_rows) <= 8
@@ -47,11 +47,11 @@ test_that("a file's pairs are found with planes on the device, whatever is asked
     list(), list(by = "interaction"), list(top = Inf, min_mi = 0.01), list(features = 1:40, with = 30:100),
     list(min_distance = 5000), list(strata = sample(3, n, TRUE)), list(permutations = 9, seed = 1), list(top = 1)
   )) {
-    whole <- function(backend) do.call(mi_pairs, c(list(file, class, na = "drop", backend = backend), ask))
+    whole <- function(backend) call_with(mi_pairs, c(list(file, class, na = "drop", backend = backend), ask))
     expect_identical(tidy(whole("cuda")), tidy(whole("cpu")))
   }
-  expect_error(mi_pairs(file, class, backend = "cuda"), "must not have missing values", class = "weft_error_input")
-  full <- lapply(c("cpu", "cuda"), function(b) mi_pairs(file, class, na = "drop", full = TRUE, backend = b))
+  expect_error(mi_pairs(file, class, run = "cuda"), "must not have missing values", class = "weft_error_input")
+  full <- lapply(c("cpu", "cuda"), function(b) mi_pairs(file, class, na = "drop", run = b, control = list(full = TRUE)))
   expect_identical(full[[1]]$mi, full[[2]]$mi)
 })
 
@@ -60,10 +60,10 @@ test_that("a device without room for codes and planes leaves planes to the host"
   set.seed(3)
   file <- plink_file(write_genotypes(withr::local_tempfile(), some_genotypes(3000, 200, 0)))
   class <- sample(2, 3000, TRUE)
-  whole <- tidy(mi_pairs(file, class, na = "drop", backend = "cpu"))
+  whole <- tidy(mi_pairs(file, class, na = "drop", run = "cpu"))
   for (limit in c(2e5, 1e6, 1e8)) {
     withr::local_options(weft.device_memory = limit)
-    found <- tryCatch(tidy(mi_pairs(file, class, na = "drop", backend = "cuda")), weft_error_memory = function(e) NULL)
+    found <- tryCatch(tidy(mi_pairs(file, class, na = "drop", run = "cuda")), weft_error_memory = function(e) NULL)
     if (limit == 1e8 || !is.null(found)) expect_identical(found, whole)
   }
 })

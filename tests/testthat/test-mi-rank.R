@@ -14,7 +14,7 @@ reference <- function(a, class, level = FALSE) {
 }
 
 expect_rank <- function(x, class, na = "fail", backend = "cpu", columns = as.list(as.data.frame(x)), ...) {
-  result <- mi_rank(x, class, na = na, backend = backend, ...)
+  result <- call_with(mi_rank, list(x, class, na = na, run = backend, ...))
   want <- vapply(columns, reference, numeric(5), class = class, level = na == "level")
   got <- result[match(colnames(want), result$feature), ]
   for (field in rownames(want)) {
@@ -70,14 +70,14 @@ test_that("sparse matrices are counted without being filled", {
   class <- sample(3, n, replace = TRUE)
   sparse <- Matrix::Matrix(dense, sparse = TRUE)
   for (backend in test_backends()) {
-    expect_equal(tidy(mi_rank(sparse, class, backend = backend)), tidy(mi_rank(dense, class)), tolerance = 1e-14)
+    expect_equal(tidy(mi_rank(sparse, class, run = backend)), tidy(mi_rank(dense, class)), tolerance = 1e-14)
     pattern <- methods::as(sparse != 0, "nMatrix")
-    expect_equal(tidy(mi_rank(pattern, class, backend = backend)), tidy(mi_rank((dense != 0) + 0L, class)),
+    expect_equal(tidy(mi_rank(pattern, class, run = backend)), tidy(mi_rank((dense != 0) + 0L, class)),
                  tolerance = 1e-14)
     many <- sample(300, n, replace = TRUE) # more classes than a byte counts
-    expect_equal(tidy(mi_rank(pattern, many, backend = backend)), tidy(mi_rank((dense != 0) + 0L, many)),
+    expect_equal(tidy(mi_rank(pattern, many, run = backend)), tidy(mi_rank((dense != 0) + 0L, many)),
                  tolerance = 1e-14)
-    expect_equal(tidy(mi_rank(sparse, many, backend = backend)), tidy(mi_rank(dense, many)), tolerance = 1e-14)
+    expect_equal(tidy(mi_rank(sparse, many, run = backend)), tidy(mi_rank(dense, many)), tolerance = 1e-14)
   }
   triplets <- methods::as(sparse, "TsparseMatrix")
   expect_equal(tidy(mi_rank(triplets, class)), tidy(mi_rank(dense, class)), tolerance = 1e-14)
@@ -120,7 +120,7 @@ test_that("hard columns: constant, unique, wide, many levels", {
     expect_rank(as.data.frame(x), class, backend = backend)
     expect_rank(as.data.frame(x), sample(1000, n, replace = TRUE), backend = backend)
     expect_rank(data.frame(unique = seq_len(5000)), rep(1:5000), backend = backend)
-    expect_error(mi_rank(data.frame(a = 1:2, all = seq_len(n)), class, backend = backend),
+    expect_error(mi_rank(data.frame(a = 1:2, all = seq_len(n)), class, run = backend),
                  class = "weft_error_input", regexp = "`all` \\(2\\).*at most 65535")
   }
   exact <- mi_rank(data.frame(c = rep(1, 10), copy = rep(1:2, 5)), rep(1:2, 5))
@@ -167,12 +167,12 @@ test_that("ties keep the order of the columns, and names survive", {
 
 test_that("no columns give an empty answer, no rows an error", {
   for (backend in test_backends()) {
-    expect_identical(nrow(mi_rank(data.frame(a = 1:3)[, FALSE, drop = FALSE], 1:3, backend = backend)), 0L)
+    expect_identical(nrow(mi_rank(data.frame(a = 1:3)[, FALSE, drop = FALSE], 1:3, run = backend)), 0L)
   }
   none <- data.frame(a = integer(), b = factor(character()), c = integer())
-  searches <- list(mi_rank, mi_pairs, mi_triples, function(...) mi_tuples(..., order = 3),
-                   function(...) mi_select(..., k = 1),
-                   function(...) mi_rank(..., permutations = 5), mi_pack)
+  searches <- list(mi_rank, mi_pairs, mi_triples, function(...) call_with(mi_tuples, list(..., order = 3)),
+                   function(...) call_with(mi_select, list(..., k = 1)),
+                   function(...) call_with(mi_rank, list(..., permutations = 5)), mi_pack)
   for (search in searches) {
     expect_error(search(none, integer()), "at least one row", class = "weft_error_input")
     expect_error(search(data.frame(a = 1:2, b = 2:1, c = 1:2), c(NA, NA), na = "drop"), "known in at least one row",
@@ -191,9 +191,9 @@ test_that("integers, numbers and factors give the same bits, missing values as a
     x <- data.frame(one = ifelse(runif(n) < 0.3, NA, 5L), two = sample(c(1:2, NA), n, TRUE),
                     late = rep(c(4L, 3L, NA), c(n - 20, 10, 10)),
                     first = c(7L, rep(NA, n - 1)), three = sample(c(1:3, NA), n, TRUE), whole = sample(2L, n, TRUE))
-    same <- mi_rank(x, class, na = "level", backend = "cpu")
+    same <- mi_rank(x, class, na = "level", run = "cpu")
     for (y in list(x + 0, as.data.frame(lapply(x, factor)), as.data.frame(lapply(x, as.character)))) {
-      for (backend in test_backends()) expect_identical(tidy(mi_rank(y, class, na = "level", backend = backend)),
+      for (backend in test_backends()) expect_identical(tidy(mi_rank(y, class, na = "level", run = backend)),
                                                         tidy(same))
     }
   }
@@ -203,10 +203,10 @@ test_that("threads and back ends give the same bits", {
   withr::local_seed(7)
   x <- as.data.frame(random_columns(3000, rep(c(2, 3, 9, 400), 20)))
   class <- sample(5, 3000, TRUE)
-  one <- mi_rank(x, class, threads = 1, backend = "cpu")
-  expect_identical(tidy(mi_rank(x, class, threads = 2, backend = "cpu")), tidy(one))
+  one <- mi_rank(x, class, run = weft_run("cpu", threads = 1))
+  expect_identical(tidy(mi_rank(x, class, run = weft_run("cpu", threads = 2))), tidy(one))
   skip_if_no_cuda()
-  expect_identical(tidy(mi_rank(x, class, backend = "cuda")), tidy(one))
+  expect_identical(tidy(mi_rank(x, class, run = "cuda")), tidy(one))
 })
 
 test_that("every vector variant gives the same bits", {
@@ -225,11 +225,11 @@ test_that("a device with little memory works in chunks", {
   withr::local_seed(9)
   x <- as.data.frame(random_columns(2000, rep(c(2, 50, 300), 30)))
   class <- sample(3, 2000, TRUE)
-  want <- mi_rank(x, class, backend = "cpu")
+  want <- mi_rank(x, class, run = "cpu")
   withr::local_options(weft.device_memory = 4e6)
-  expect_identical(tidy(mi_rank(x, class, backend = "cuda")), tidy(want))
+  expect_identical(tidy(mi_rank(x, class, run = "cuda")), tidy(want))
   withr::local_options(weft.device_memory = 1e4)
-  expect_error(mi_rank(x, class, backend = "cuda"), class = "weft_error_memory", regexp = "needed")
+  expect_error(mi_rank(x, class, run = "cuda"), class = "weft_error_memory", regexp = "needed")
 })
 
 test_that("bad input is refused in words that help", {
@@ -249,9 +249,9 @@ test_that("bad input is refused in words that help", {
     mi_rank(replace(x["a"], 1, NA), class)
     mi_rank(x["a"], c(1, NA, 2, 2))
     mi_rank(x["a"], class, na = "omit")
-    mi_rank(x["a"], class, threads = 0)
-    mi_rank(x["a"], class, backend = "gpu")
-    mi_rank(x["a"], class, verbose = NA)
+    mi_rank(x["a"], class, run = weft_run(threads = 0))
+    mi_rank(x["a"], class, run = "gpu")
+    mi_rank(x["a"], class, run = weft_run(verbose = NA))
   })
 })
 
@@ -259,16 +259,16 @@ test_that("results print, summarise, plot and say how they were made", {
   withr::local_seed(11)
   x <- as.data.frame(random_columns(100, rep(2, 30)))
   class <- rep(1:2, 50)
-  r <- mi_rank(x, class, backend = "cpu")
+  r <- mi_rank(x, class, run = "cpu")
   expect_output(print(r), "30 features with a class of 2 levels")
   expect_output(print(r), "and 20 more")
-  expect_output(print(r), "cpu back end \\(asked for\\)")
+  expect_match(summary(r)$run, "cpu back end \\(asked for\\)")
   expect_output(print(r[1:2, c("feature", "mi")]), "feature")
   expect_s3_class(r, c("weft_mi", "data.frame"), exact = TRUE)
   expect_identical(class(tidy(r)), "data.frame")
   expect_identical(glance(r)$features, 30L)
   expect_identical(summary(r)$features, 30L)
-  expect_message(mi_rank(x, class, verbose = TRUE), "Back end")
+  expect_message(mi_rank(x, class, run = weft_run(verbose = TRUE)), "Back end")
   withr::local_pdf(NULL)
   expect_no_error(plot(r))
   expect_no_error(plot(r, top = 3, main = "mine"))

@@ -69,7 +69,7 @@ test_that("leaving candidates behind that cannot be the best changes nothing", {
   for (method in c("cmim", "jmim", "njmim")) {
     expected <- ref_select(d$x, d$y, 4, method)
     for (threads in 1:2) {
-      got <- mi_select(d$x, d$y, 4, method, threads = threads)
+      got <- mi_select(d$x, d$y, 4, method, run = weft_run(threads = threads))
       expect_identical(got$feature, expected$feature, info = method)
       expect_equal(got$score, expected$score, tolerance = 1e-10, info = method)
     }
@@ -163,8 +163,8 @@ test_that("missing values: each score over the rows where all is known", {
 test_that("selection does not depend on threads; inputs of all kinds", {
   d <- small_data()
   for (method in methods) {
-    expect_identical(mi_select(d$x, d$y, 6, method, threads = 1)$score,
-                     mi_select(d$x, d$y, 6, method, threads = 3)$score)
+    expect_identical(mi_select(d$x, d$y, 6, method, run = weft_run(threads = 1))$score,
+                     mi_select(d$x, d$y, 6, method, run = weft_run(threads = 3))$score)
   }
   m <- as.matrix(d$x)
   expect_identical(mi_select(m, d$y, 3)$score, mi_select(d$x, d$y, 3)$score)

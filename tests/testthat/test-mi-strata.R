@@ -33,7 +33,7 @@ test_that("every pair of every kind of column has the information that tables by
     reference <- pairs_within(x, class, strata)
     found <- mi_pairs(x, class, strata = strata, top = Inf, na = "drop")
     expect_tuples(found, reference)
-    full <- mi_pairs(x, class, strata = strata, full = TRUE, na = "drop")
+    full <- mi_pairs(x, class, strata = strata, na = "drop", control = list(full = TRUE))
     below <- lower.tri(full$mi)
     expect_equal(full$mi[below], reference$mi, tolerance = 1e-12)
     expect_equal(full$interaction[below], reference$interaction, tolerance = 1e-12)
@@ -57,7 +57,7 @@ test_that("the best within strata are the first of all, whatever the threads and
     for (level in simd_levels()) {
       for (threads in 1:2) {
         best <- with_simd_level(level, mi_pairs(x, class, strata = strata, top = 30, na = "drop", by = by,
-                                                threads = threads))
+                                                run = weft_run(threads = threads)))
         expect_identical(as.data.frame(best), all[1:30, ], ignore_attr = "row.names")
       }
     }

@@ -52,7 +52,7 @@ test_that("tables without a test are NA, and no table is an empty result", {
   expect_true(all(is.na(out$f_interaction[with_one])))
   expect_true(all(is.na(out$p_joint[out$feature2 == "all"]))) # a cell for each row
   expect_false(anyNA(out[out$feature1 == "two" & out$feature2 == "three", -(1:2)]))
-  expect_identical(nrow(mi_trait(mi_pairs(x, rep(1:2, 6), min_mi = 5), x, trait)), 0L)
+  expect_identical(nrow(mi_trait(mi_pairs(x, rep(1:2, 6), control = list(min_mi = 5)), x, trait)), 0L)
   expect_identical(mi_trait(found, x, rep(2, 12))$f_joint[!is.na(out$f_joint)], rep(0, sum(!is.na(out$f_joint))))
 })
 

@@ -5,7 +5,7 @@ test_that("every triple of every kind of column has the score that tables in R g
     for (classes in c(1, 2, 3)) {
       class <- sample(seq_len(classes), n, TRUE)
       class[sample(n, n %/% 9)] <- NA
-      found <- mi_triples(x, class, top = Inf, na = "drop", backend = "cpu")
+      found <- mi_triples(x, class, top = Inf, na = "drop", run = "cpu")
       expect_tuples(found, reference_tuples(x, class, 3))
       expect_false(is.unsorted(-found$mi))
     }
@@ -20,11 +20,11 @@ test_that("the best triples are the first of all; XOR is found first", {
     all <- as.data.frame(mi_triples(x, class, top = Inf, by = by))
     expect_identical(unlist(all[1, 1:3], use.names = FALSE), c("V4", "V66", "V71"))
     for (threads in 1:2) {
-      best <- as.data.frame(mi_triples(x, class, top = 25, by = by, threads = threads))
+      best <- as.data.frame(mi_triples(x, class, top = 25, by = by, run = weft_run(threads = threads)))
       expect_identical(best, all[1:25, ], ignore_attr = "row.names")
     }
     cut <- all$interaction[3]
-    gained <- as.data.frame(mi_triples(x, class, top = Inf, by = by, min_gain = cut))
+    gained <- as.data.frame(mi_triples(x, class, top = Inf, by = by, control = list(min_gain = cut)))
     expect_identical(gained, all[all$interaction >= cut, ], ignore_attr = "row.names")
   }
   among <- mi_triples(x, class, features = c(1:9, 66, 71), top = Inf)
@@ -57,8 +57,8 @@ test_that("CUDA finds the same triples, in the same order, with the same scores"
     x <- matrix(sample(0:1, shape[1] * shape[2], TRUE), shape[1])
     class <- sample(seq_len(shape[3]), shape[1], TRUE)
     for (by in c("mi", "interaction")) {
-      cpu <- as.data.frame(mi_triples(x, class, top = 100, by = by, backend = "cpu"))
-      cuda <- as.data.frame(mi_triples(x, class, top = 100, by = by, backend = "cuda"))
+      cpu <- as.data.frame(mi_triples(x, class, top = 100, by = by, run = "cpu"))
+      cuda <- as.data.frame(mi_triples(x, class, top = 100, by = by, run = "cuda"))
       expect_identical(cuda, cpu, label = paste(c(shape, by), collapse = " "))
     }
   }
@@ -69,17 +69,17 @@ test_that("triples that a device does not search are an error for a named device
   binary <- matrix(sample(0:1, 60 * 8, TRUE), 60)
   class <- sample(0:1, 60, TRUE)
   expect_why <- function(expr, why) expect_error(expr, why, class = "weft_error_device")
-  expect_why(mi_triples(cbind(binary, sample(0:5, 60, TRUE)), class, backend = "cuda"), "more than five levels")
-  expect_why(mi_triples(replace(binary, 3, NA), class, na = "drop", backend = "cuda"), "missing values")
-  expect_why(mi_triples(binary, sample(0:8, 60, TRUE), backend = "cuda"), "more than eight levels")
-  expect_why(mi_triples(binary, class, top = Inf, backend = "cuda"), "small `top`")
-  expect_why(mi_triples(binary[, 1:2], class, backend = "cuda"), "fewer than three")
-  expect_why(mi_tuples(binary, class, backend = "cuda"), "Tuples are counted on the CPU")
-  expect_why(mi_select(binary, class, 2, backend = "cuda"), "selected on the CPU")
+  expect_why(mi_triples(cbind(binary, sample(0:5, 60, TRUE)), class, run = "cuda"), "more than five levels")
+  expect_why(mi_triples(replace(binary, 3, NA), class, na = "drop", run = "cuda"), "missing values")
+  expect_why(mi_triples(binary, sample(0:8, 60, TRUE), run = "cuda"), "more than eight levels")
+  expect_why(mi_triples(binary, class, top = Inf, run = "cuda"), "small `top`")
+  expect_why(mi_triples(binary[, 1:2], class, run = "cuda"), "fewer than three")
+  expect_why(mi_tuples(binary, class, run = "cuda"), "Tuples are counted on the CPU")
+  expect_why(mi_select(binary, class, 2, run = "cuda"), "selected on the CPU")
   found <- mi_triples(binary, sample(0:8, 60, TRUE), top = 3)
   expect_identical(attr(found, "backend"), "cpu")
   expect_match(attr(found, "reason"), "more than eight levels")
   pack <- mi_pack(binary, class)
-  expect_why(mi_rank(pack, backend = "cuda"), "A pack is ranked on the CPU")
+  expect_why(mi_rank(pack, run = "cuda"), "A pack is ranked on the CPU")
   weft_free(pack)
 })

@@ -19,8 +19,8 @@ test_that("planted components are counted, and none in noise", {
 test_that("rows of more noise than others are no components to drawn signs", {
   found <- vapply(1:20, function(key) {
     x <- matrix(weft:::draws("normal", 40 * 60, key = key), 40) * rep(c(3, 1), c(8, 32))
-    c(pca_choose_k(x, "parallel", scale = TRUE, most = 5, times = 19, seed = key)$k,
-      pca_choose_k(x, "signs", scale = TRUE, most = 5, times = 19, seed = key)$k) > 0
+    c(pca_choose_k(x, "parallel", scale = TRUE, max_k = 5, permutations = 19, seed = key)$k,
+      pca_choose_k(x, "signs", scale = TRUE, max_k = 5, permutations = 19, seed = key)$k) > 0
   }, logical(2))
   expect_gte(sum(found[1L, ]), 15)
   expect_lte(sum(found[2L, ]), 4)
@@ -28,18 +28,18 @@ test_that("rows of more noise than others are no components to drawn signs", {
   found <- vapply(1:40, function(key) {
     scale <- exp(weft:::draws("normal", 16, key = 100 + key) / 2)
     x <- matrix(weft:::draws("normal", 16 * 100, key = key), 16) * scale
-    pca_choose_k(x, "signs", scale = TRUE, most = 2, times = 19, seed = key)$k > 0
+    pca_choose_k(x, "signs", scale = TRUE, max_k = 2, permutations = 19, seed = key)$k > 0
   }, NA)
   expect_lte(sum(found), 5)
 })
 
 test_that("the threshold is the order statistic that holds the level", {
   x <- matrix(weft:::draws("normal", 30 * 8, key = 3), 30)
-  curve <- pca_choose_k(x, most = 3, times = 19, seed = 4)$curve
+  curve <- pca_choose_k(x, max_k = 3, permutations = 19, seed = 4)$curve
   null <- vapply(1:19, function(t) stats::prcomp(weft:::permute_columns(x, weft:::random_key(4),
                                                                         t))$sdev[1:3] * sqrt(29), numeric(3))
   expect_equal(curve$threshold, apply(null, 1L, max))
-  expect_equal(pca_choose_k(x, most = 3, times = 39, level = 0.9, seed = 4)$curve$threshold[1],
+  expect_equal(pca_choose_k(x, max_k = 3, permutations = 39, level = 0.9, seed = 4)$curve$threshold[1],
                sort(vapply(1:39, function(t) stats::prcomp(weft:::permute_columns(x, weft:::random_key(4),
                                                                                   t))$sdev[1] * sqrt(29), 0))[36])
 })
@@ -85,7 +85,8 @@ test_that("left-out cells are predicted in few steps, with the answer of many", 
       fold <- (row(x) + 3 * col(x)) %% 7
       errors <- vapply(0:6, function(f) {
         left <- replace(x, fold == f, NA)
-        fit <- suppressWarnings(pca(left, k, na = "em", tol = 1e-5, max_iter = 2000, seed = 1))
+        fit <- suppressWarnings(pca(left, k, na = "em", seed = 1,
+                                    control = list(tolerance = 1e-5, max_iterations = 2000)))
         base <- colMeans(left, na.rm = TRUE)
         c(sum((x - fitted(fit))[fold == f]^2), sum((x - base[col(x)])[fold == f]^2))
       }, c(0, 0))

@@ -17,14 +17,14 @@ test_that("nipals and gs agree with the nipals package", {
                   second = c(0.805296316743950857, 0.020445687086369152, 0.146686026840919553))
   )
   for (method in names(reference)) {
-    fit <- pca(yields, 3, method = method, scale = TRUE, tol = 1e-13, seed = 1, backend = backend)
+    fit <- pca(yields, 3, method = method, scale = TRUE, seed = 1, run = backend, control = list(tolerance = 1e-13))
     known <- reference[[method]]
     expect_equal(fit$d, known$d, tolerance = 1e-8)
     expect_equal(abs(unname(fit$rotation[1:3, 1])), known$first, tolerance = 1e-8)
     expect_equal(abs(unname(fit$rotation[1:3, 2])), known$second, tolerance = 1e-8)
     expect_true(all(fit$converged))
   }
-  expect_lt(max(pca(yields, 3, method = "gs", scale = TRUE, seed = 1, backend = backend)$orthogonality), 1e-13)
+  expect_lt(max(pca(yields, 3, method = "gs", scale = TRUE, seed = 1, run = backend)$orthogonality), 1e-13)
   }
 })
 
@@ -48,7 +48,7 @@ test_that("EM is the least-squares fit, and recovers what NIPALS does not", {
   x <- truth + 0.1 * matrix(rnorm(80 * 30), 80)
   gaps <- sample(length(x), 240)
   x[gaps] <- NA
-  fit <- pca(x, 3, na = "em", tol = 1e-11, seed = 1)
+  fit <- pca(x, 3, na = "em", seed = 1, control = list(tolerance = 1e-11))
   expect_equal(unname(fitted(fit)), plain_em(x, 3)$fit, tolerance = 1e-8)
   error <- function(fit) sqrt(mean((fitted(fit) - truth)[gaps]^2))
   nipals <- pca(x, 3, method = "nipals", seed = 1)
@@ -64,7 +64,7 @@ test_that("accelerated EM ends where plain steps end, after a fraction of them",
   for (name in names(sets)) {
     x <- unname(sets[[name]])
     x[sample(length(x), length(x) / 10)] <- NA
-    fit <- pca(x, 2, na = "em", tol = 1e-10, seed = 1)
+    fit <- pca(x, 2, na = "em", seed = 1, control = list(tolerance = 1e-10))
     plain <- plain_em(x, 2, 20000)
     expect_true(all(fit$converged), info = name)
     expect_equal(unname(fitted(fit)), plain$fit, tolerance = 1e-7, info = name)
@@ -78,7 +78,7 @@ test_that("EM with weights and standard deviations stands still under one more s
   x[sample(400, 40)] <- NA
   w <- runif(50, 0.5, 3)
   for (scale in c(TRUE, FALSE)) {
-    fit <- pca(x, 2, na = "em", weights = w, scale = scale, tol = 1e-10, seed = 1)
+    fit <- pca(x, 2, na = "em", weights = w, scale = scale, seed = 1, control = list(tolerance = 1e-10))
     filled <- replace(x, is.na(x), fitted(fit)[is.na(x)])
     center <- colSums(w * filled) / sum(w)
     divide <- if (scale) sqrt(colSums(w * sweep(filled, 2, center)^2) / (sum(w) - 1)) else rep(1, 8)
@@ -95,8 +95,8 @@ test_that("gaps in a row of weight 0 change nothing but its own scores", {
   x <- outer(rnorm(30), rnorm(6)) + 0.3 * matrix(rnorm(180), 30)
   x[cbind(c(3, 3, 9, 14), c(2, 5, 1, 4))] <- NA
   w <- replace(rep(1, 30), 3, 0)
-  fit <- pca(x, 2, na = "em", weights = w, tol = 1e-10, seed = 1)
-  without <- pca(x[-3, ], 2, na = "em", weights = w[-3], tol = 1e-10, seed = 1)
+  fit <- pca(x, 2, na = "em", weights = w, seed = 1, control = list(tolerance = 1e-10))
+  without <- pca(x[-3, ], 2, na = "em", weights = w[-3], seed = 1, control = list(tolerance = 1e-10))
   expect_equal(fit$rotation, without$rotation, tolerance = 1e-8)
   expect_equal(unname(fit$x[-3, ]), unname(without$x), tolerance = 1e-8)
   seen <- !is.na(x[3, ]) # the least squares of what is observed
@@ -112,7 +112,7 @@ test_that("complete data give the same with and without the machinery of gaps", 
   complete <- pca(x, 3, method = "gs", seed = 1)
   near <- pca(gap, 3, method = "gs", seed = 1)
   expect_equal(near$d, complete$d, tolerance = 0.05)
-  expect_identical(pca(x, 3, na = "em", seed = 1)$d, pca(x, 3, seed = 1, tol = 1e-8)$d)
+  expect_identical(pca(x, 3, na = "em", seed = 1)$d, pca(x, 3, seed = 1, control = list(tolerance = 1e-8))$d)
 })
 
 test_that("columns that are all missing, or nearly, are said", {
@@ -120,7 +120,7 @@ test_that("columns that are all missing, or nearly, are said", {
   x[, 2] <- NA
   expect_error(pca(x, 1, na = "em"), "`2`", class = "weft_error_input")
   x[1, 2] <- 3
-  expect_no_error(suppressWarnings(pca(x, 1, na = "em", max_iter = 5)))
+  expect_no_error(suppressWarnings(pca(x, 1, na = "em", control = list(max_iterations = 5))))
   expect_no_error(suppressWarnings(pca(x, 1, method = "nipals")))
 })
 
@@ -131,32 +131,35 @@ test_that("missing values on the device, uploaded or resident", {
   x[sample(length(x), 2700)] <- NA
   handle <- weft_upload(x)
   for (method in c("nipals", "gs")) {
-    cpu <- pca(x, 4, method = method, scale = TRUE, tol = 1e-11, seed = 1, backend = "cpu")
+    cpu <- pca(x, 4, method = method, scale = TRUE, seed = 1, run = "cpu", control = list(tolerance = 1e-11))
     for (data in list(x, handle)) {
-      fit <- pca(data, 4, method = method, scale = TRUE, tol = 1e-11, seed = 1, backend = "cuda")
+      fit <- pca(data, 4, method = method, scale = TRUE, seed = 1, run = "cuda", control = list(tolerance = 1e-11))
       expect_equal(fit$d, cpu$d, tolerance = 1e-9)
       expect_equal(unname(fit$rotation), unname(cpu$rotation), tolerance = 1e-8)
       expect_equal(unname(fit$x), unname(cpu$x), tolerance = 1e-8)
       expect_identical(fit$backend, "cuda")
     }
-    expect_identical(pca(x, 2, method = method, seed = 1, backend = "cuda")$x,
-                     pca(x, 2, method = method, seed = 1, backend = "cuda")$x)
+    expect_identical(pca(x, 2, method = method, seed = 1, run = "cuda")$x,
+                     pca(x, 2, method = method, seed = 1, run = "cuda")$x)
   }
   weft_free(handle)
-  em <- pca(x, 3, na = "em", tol = 1e-10, seed = 1, backend = "cuda")
-  expect_equal(em$d, pca(x, 3, na = "em", tol = 1e-10, seed = 1, backend = "cpu")$d, tolerance = 1e-8)
+  em <- pca(x, 3, na = "em", seed = 1, run = "cuda", control = list(tolerance = 1e-10))
+  expect_equal(em$d, pca(x, 3, na = "em", seed = 1, run = "cpu", control = list(tolerance = 1e-10))$d, tolerance = 1e-8)
   old <- options(weft.device_memory = 2e5)
   on.exit(options(old))
-  expect_error(pca(x, 2, method = "nipals", backend = "cuda"), class = "weft_error_memory")
+  expect_error(pca(x, 2, method = "nipals", run = "cuda"), class = "weft_error_memory")
 })
 
 test_that("large enough for several threads, they change nothing", {
   set.seed(24)
   x <- matrix(rnorm(2500 * 900), 2500)
   x[sample(length(x), 1e5)] <- NA
-  one <- suppressWarnings(pca(x, 1, method = "nipals", max_iter = 5, seed = 1, threads = 1))
-  expect_identical(suppressWarnings(pca(x, 1, method = "nipals", max_iter = 5, seed = 1, threads = 2))$x, one$x)
-  em <- function(threads) suppressWarnings(pca(x, 2, na = "em", max_iter = 8, seed = 1, threads = threads))
+  one <- suppressWarnings(pca(x, 1, method = "nipals", seed = 1, run = weft_run(threads = 1),
+                              control = list(max_iterations = 5)))
+  expect_identical(suppressWarnings(pca(x, 1, method = "nipals", seed = 1, run = weft_run(threads = 2),
+                                        control = list(max_iterations = 5)))$x, one$x)
+  em <- function(threads) suppressWarnings(pca(x, 2, na = "em", seed = 1, run = weft_run(threads = threads),
+                                               control = list(max_iterations = 8)))
   expect_identical(em(2)[c("x", "rotation")], em(1)[c("x", "rotation")])
 })
 
@@ -167,15 +170,15 @@ test_that("rows that are all missing are named, whatever would fill them", {
   x[9, ] <- NaN
   for (backend in test_backends()) {
     for (method in c("nipals", "gs")) {
-      expect_error(pca(x, 2, method = method, backend = backend), "`r7`, `r9`: all missing", class = "weft_error_input")
+      expect_error(pca(x, 2, method = method, run = backend), "`r7`, `r9`: all missing", class = "weft_error_input")
     }
-    expect_error(pca(x, 2, na = "em", backend = backend), "`r7`, `r9`: all missing", class = "weft_error_input")
-    expect_error(pca(unname(x), 2, na = "em", weights = rep(c(1, 0), 6), backend = backend), "`7`, `9`",
+    expect_error(pca(x, 2, na = "em", run = backend), "`r7`, `r9`: all missing", class = "weft_error_input")
+    expect_error(pca(unname(x), 2, na = "em", weights = rep(c(1, 0), 6), run = backend), "`7`, `9`",
                  class = "weft_error_input")
   }
   x[c(7, 9), 3] <- 0.5 # one value is enough
   for (method in c("nipals", "gs")) expect_no_error(suppressWarnings(pca(x, 2, method = method, seed = 1)))
-  expect_no_error(suppressWarnings(pca(x, 2, na = "em", max_iter = 5, seed = 1)))
+  expect_no_error(suppressWarnings(pca(x, 2, na = "em", seed = 1, control = list(max_iterations = 5))))
   skip_if_no_cuda()
   x[7, ] <- NA
   for (precision in c("double", "single")) {

@@ -17,12 +17,12 @@ test_that("sparse components are those of the dense matrix, whichever side is sh
   for (shape in list(c(900, 300), c(300, 900))) {
     x <- Matrix::rsparsematrix(shape[1], shape[2], 0.05, rand.x = stats::rexp)
     for (k in c(1, 3, 12)) {
-      f <- pca(x, k, seed = 1, method = "krylov", backend = "cpu", threads = 1)
+      f <- pca(x, k, seed = 1, method = "krylov", run = weft_run("cpu", threads = 1))
       s <- svd(scale(as.matrix(x), scale = FALSE), k, k)
       expect_equal(f$d, s$d[seq_len(k)], tolerance = 1e-12)
       expect_lt(max(f$residual), 1e-12)
       expect_lt(max(abs(abs(crossprod(s$v, f$rotation)) - diag(k))), 1e-9)
-      expect_identical(pca(x, k, seed = 1, method = "krylov", backend = "cpu", threads = 3)$d, f$d)
+      expect_identical(pca(x, k, seed = 1, method = "krylov", run = weft_run("cpu", threads = 3))$d, f$d)
     }
   }
 })
@@ -34,17 +34,17 @@ test_that("what is multiplied in tiles, large matrices alone, has the same compo
     expect_gt(length(x@x), 1e6)
     half <- shape[1] / 2
     for (k in c(3, 10)) {
-      f <- pca(x, k, seed = 1, method = "krylov", backend = "cpu", threads = 1)
+      f <- pca(x, k, seed = 1, method = "krylov", run = weft_run("cpu", threads = 1))
       g <- Matrix::crossprod(x) - shape[1] * tcrossprod(Matrix::colMeans(x))
       s <- eigen(as.matrix(g), symmetric = TRUE)
       expect_equal(f$d, sqrt(s$values[seq_len(k)]), tolerance = 1e-12)
       expect_lt(max(f$residual), 1e-12)
       leading <- s$vectors[, seq_len(k)]
       expect_lt(max(abs(f$rotation - leading %*% crossprod(leading, f$rotation))), 1e-8)
-      expect_identical(pca(x, k, seed = 1, method = "krylov", backend = "cpu", threads = 3)[c("d", "rotation")],
+      expect_identical(pca(x, k, seed = 1, method = "krylov", run = weft_run("cpu", threads = 3))[c("d", "rotation")],
                        f[c("d", "rotation")])
       parts <- list(x[seq_len(half), ], x[-seq_len(half), ])
-      expect_equal(pca(parts, k, seed = 1, method = "krylov", backend = "cpu")$d, f$d, tolerance = 1e-13)
+      expect_equal(pca(parts, k, seed = 1, method = "krylov", run = "cpu")$d, f$d, tolerance = 1e-13)
     }
   }
 })
@@ -54,7 +54,7 @@ test_that("copies of a value beyond the block's width are found", {
   d <- c(rep(5, 11), rep(3, 9), rep(1, 60))
   x <- known_values(400, 300, d)
   for (k in c(9, 15, 20)) {
-    f <- pca(x, k, center = FALSE, seed = 1, method = "krylov", backend = "cpu")
+    f <- pca(x, k, center = FALSE, seed = 1, method = "krylov", run = "cpu")
     expect_equal(f$d, d[seq_len(k)], tolerance = 1e-12)
     expect_lt(max(abs(crossprod(f$rotation) - diag(k))), 1e-12)
   }
@@ -64,7 +64,7 @@ test_that("what squaring loses is found again", {
   set.seed(3)
   d <- 10^-(0:39 / 4)
   x <- known_values(400, 300, d)
-  f <- pca(x, 30, center = FALSE, seed = 1, method = "krylov", backend = "cpu")
+  f <- pca(x, 30, center = FALSE, seed = 1, method = "krylov", run = "cpu")
   expect_lt(max(abs(f$d - d[1:30])), 1e-14)
   expect_lt(max(f$residual), 1e-12)
 })
@@ -72,21 +72,21 @@ test_that("what squaring loses is found again", {
 test_that("a rank below k, an empty matrix and one entry are no trouble", {
   set.seed(4)
   x <- known_values(400, 300, c(4, 2, 1))
-  expect_warning(f <- pca(x, 8, center = FALSE, seed = 1, method = "krylov", backend = "cpu"), "rank is 3")
+  expect_warning(f <- pca(x, 8, center = FALSE, seed = 1, method = "krylov", run = "cpu"), "rank is 3")
   expect_equal(f$d, c(4, 2, 1, 0, 0, 0, 0, 0), tolerance = 1e-12)
   expect_lt(max(abs(crossprod(f$rotation) - diag(8))), 1e-12)
   x <- Matrix::sparseMatrix(i = integer(), j = integer(), x = numeric(), dims = c(400, 300))
-  expect_warning(f <- pca(x, 3, center = FALSE, seed = 1, method = "krylov", backend = "cpu"), "rank is 0")
+  expect_warning(f <- pca(x, 3, center = FALSE, seed = 1, method = "krylov", run = "cpu"), "rank is 0")
   expect_identical(f$d, numeric(3))
   x <- Matrix::sparseMatrix(i = 7, j = 5, x = -2, dims = c(400, 300))
-  expect_warning(f <- pca(x, 3, center = FALSE, seed = 1, method = "krylov", backend = "cpu"), "rank is 1")
+  expect_warning(f <- pca(x, 3, center = FALSE, seed = 1, method = "krylov", run = "cpu"), "rank is 1")
   expect_equal(f$d, c(2, 0, 0))
 })
 
 test_that("few iterations end with a warning and what was found", {
   set.seed(5)
   x <- Matrix::rsparsematrix(900, 300, 0.05)
-  expect_warning(f <- pca(x, 6, max_iter = 2, seed = 1, method = "krylov", backend = "cpu"),
+  expect_warning(f <- pca(x, 6, seed = 1, method = "krylov", run = "cpu", control = list(max_iterations = 2)),
                  class = "weft_warning_convergence")
   expect_false(all(f$converged))
   expect_true(all(is.finite(f$d)) && all(diff(f$d) <= 0))
@@ -103,7 +103,7 @@ test_that("clusters of any width are found whole, to the tolerance asked for", {
     k <- sample(min(20, length(d)), 1)
     tol <- sample(c(1e-12, 1e-8, 1e-4), 1)
     x <- known_values(400, 300, d)
-    f <- pca(x, k, center = FALSE, tol = tol, seed = i, method = "krylov", backend = "cpu")
+    f <- pca(x, k, center = FALSE, seed = i, method = "krylov", run = "cpu", control = list(tolerance = tol))
     expect_lt(max(abs(f$d - d[seq_len(k)])) / d[1], 1.5 * tol + 1e-13)
     expect_lt(max(abs(crossprod(f$rotation) - diag(k))), 1e-12)
   }
@@ -114,7 +114,7 @@ test_that("a flat spectrum takes few passes, and fewer for a loose tolerance", {
   x <- Matrix::rsparsematrix(4000, 500, 0.02, rand.x = stats::rexp)
   centred <- scale(as.matrix(x), scale = FALSE)
   fits <- lapply(c(1e-12, 1e-8, 1e-4), function(tol) {
-    f <- pca(x, 10, tol = tol, seed = 1, method = "krylov", backend = "cpu", threads = 1)
+    f <- pca(x, 10, seed = 1, method = "krylov", run = weft_run("cpu", threads = 1), control = list(tolerance = tol))
     left <- crossprod(centred, sweep(f$x, 2, f$d, "/")) - sweep(f$rotation, 2, f$d, "*")
     expect_lte(max(sqrt(colSums(left^2))), tol * f$d[1] * 1.01 + 1e-13 * f$d[1])
     f
@@ -128,7 +128,7 @@ test_that("a flat spectrum takes few passes, and fewer for a loose tolerance", {
 test_that("components that stand out take as many passes as they need, whatever copies there might be", {
   set.seed(8)
   x <- known_values(3000, 2000, c(20:1, runif(400, 0, 0.1)))
-  f <- pca(x, 19, center = FALSE, seed = 1, method = "krylov", backend = "cpu", threads = 1)
+  f <- pca(x, 19, center = FALSE, seed = 1, method = "krylov", run = weft_run("cpu", threads = 1))
   expect_equal(f$d, 20:2, tolerance = 1e-12)
   expect_lt(f$passes, 21) # 13; with a search for copies, 36
 })
@@ -145,10 +145,11 @@ test_that("sparse data of any values and shapes have the components of dense one
     x <- Matrix::drop0(x)
     for (k in c(2, 3, 11)) {
       weights <- if (k == 3) stats::runif(nrow(x)) + 0.1
-      run <- function(threads) pca(x, k, "krylov", weights = weights, seed = 1, backend = "cpu", threads = threads)
+      run <- function(threads) pca(x, k, "krylov", weights = weights, seed = 1,
+                                   run = weft_run("cpu", threads = threads))
       one <- run(1)
       expect_identical(run(2)[c("d", "rotation", "x")], one[c("d", "rotation", "x")])
-      expect_equal(one$d, pca(as.matrix(x), k, weights = weights, seed = 1, backend = "cpu")$d, tolerance = 1e-11)
+      expect_equal(one$d, pca(as.matrix(x), k, weights = weights, seed = 1, run = "cpu")$d, tolerance = 1e-11)
     }
   }
 })

@@ -32,7 +32,7 @@ lapack_values <- function(x, k) {
   svd(x, nu = 0, nv = 0)$d[seq_len(k)] * unit
 }
 
-quiet_pca <- function(...) suppressWarnings(pca(..., seed = 1))
+quiet_pca <- function(...) suppressWarnings(call_with(pca, list(..., seed = 1)))
 
 expect_accurate <- function(fit, x, k, label) {
   expected <- lapack_values(x, k)
@@ -115,18 +115,20 @@ test_that("gs is orthogonal and right to its tolerance; nipals right, its loss r
   deficient <- quiet_pca(hard_matrices()$low_rank, 12, method = "gs")
   expect_identical(deficient$d[10:12], c(0, 0, 0))
   expect_lte(max(deficient$orthogonality), 1e-13)
-  paper <- pca(x, 3, method = "gs", stop = "paper", tol = 1e-3, seed = 1)
+  paper <- pca(x, 3, method = "gs", seed = 1, control = list(stop = "paper", tolerance = 1e-3))
   expect_lt(sum(paper$iterations), sum(fit$iterations[1:3]))
-  expect_error(pca(x, 3, method = "gram", stop = "paper"), class = "weft_error_input")
+  expect_error(pca(x, 3, method = "gram", control = list(stop = "paper")), class = "weft_error_input")
 })
 
 test_that("what did not converge is named", {
   set.seed(4)
   x <- matrix(rnorm(300 * 250), 300)
-  expect_warning(fit <- pca(x, 3, method = "gs", max_iter = 3, seed = 1), "`PC1`", class = "weft_warning_convergence")
+  expect_warning(fit <- pca(x, 3, method = "gs", seed = 1, control = list(max_iterations = 3)), "`PC1`",
+                 class = "weft_warning_convergence")
   expect_false(any(fit$converged))
   expect_true(all(fit$residual > 1e-8))
-  expect_warning(pca(x, 3, method = "krylov", max_iter = 2, seed = 1), class = "weft_warning_convergence")
+  expect_warning(pca(x, 3, method = "krylov", seed = 1, control = list(max_iterations = 2)),
+                 class = "weft_warning_convergence")
 })
 
 test_that("the result is a prcomp", {
@@ -166,7 +168,7 @@ test_that("weights of rows repeat them, weights of columns scale them", {
   expect_equal(fit$sdev, repeated$sdev)
   expect_equal(fit$rotation, repeated$rotation)
   expect_equal(unname(fit$x), unname(predict(repeated, x)))
-  columns <- pca(x, 3, col_weights = 1:6, seed = 1)
+  columns <- pca(x, 3, seed = 1, control = list(col_weights = 1:6))
   expect_equal(columns$sdev, pca(x * rep(sqrt(1:6), each = 40), 3, seed = 1)$sdev)
   expect_equal(unname(predict(columns, x)), unname(columns$x))
   none <- quiet_pca(x, 3, col_weights = c(1, 0, 1, 1, 1, 1))
@@ -185,9 +187,9 @@ test_that("supplementary columns stand where regressions put them", {
 test_that("threads and repeated calls change nothing", {
   set.seed(6)
   x <- matrix(rnorm(500 * 300), 500)
-  one <- pca(x, 8, method = "krylov", seed = 3, threads = 1)
-  two <- pca(x, 8, method = "krylov", seed = 3, threads = 2)
-  again <- pca(x, 8, method = "krylov", seed = 3, threads = 2)
+  one <- pca(x, 8, method = "krylov", seed = 3, run = weft_run(threads = 1))
+  two <- pca(x, 8, method = "krylov", seed = 3, run = weft_run(threads = 2))
+  again <- pca(x, 8, method = "krylov", seed = 3, run = weft_run(threads = 2))
   same <- c("sdev", "rotation", "x")
   expect_identical(two[same], again[same])
   expect_equal(one$sdev, two$sdev, tolerance = 1e-13)
@@ -231,7 +233,7 @@ test_that("the vector variants agree", {
 test_that("single precision is refined in double", {
   set.seed(10)
   x <- with_spectrum(300, 260, 0.9^(0:259)) + 1000
-  fit <- pca(x, 5, precision = "single", seed = 1)
+  fit <- pca(x, 5, seed = 1, control = list(precision = "single"))
   double <- pca(x, 5, seed = 1)
   expect_lte(max(abs(fit$d - double$d)) / double$d[1], 1e-11)
   expect_equal(fit$rotation, double$rotation, tolerance = 1e-4)
@@ -257,7 +259,7 @@ test_that("rows far from zero in a file, with columns that are constant, have th
     withr::local_seed(seed)
     x <- 1.5e11 + cbind(0, matrix(rnorm(12), 4), 1)
     writeBin(as.double(t(x)), file)
-    fit <- pca(weft_file(file, 5), 3, block_size = 40, seed = 1)
+    fit <- pca(weft_file(file, 5), 3, seed = 1, control = list(block_size = 40))
     expect_equal(fit$d, svd(scale(x, scale = FALSE))$d[1:3], tolerance = 1e-3) # of rounding of 1.5e11
     expect_equal(crossprod(fit$rotation), diag(3), tolerance = 1e-12, ignore_attr = TRUE)
   }
@@ -270,18 +272,18 @@ test_that("files and delayed matrices are read in blocks", {
   expected <- pca(x, 4, seed = 1)
   for (layout in c("row", "column")) {
     writeBin(as.vector(if (layout == "row") t(x) else x), file)
-    fit <- pca(weft_file(file, 80, layout = layout), 4, block_size = 8 * 80 * 30, seed = 1)
+    fit <- pca(weft_file(file, 80, layout = layout), 4, seed = 1, control = list(block_size = 8 * 80 * 30))
     expect_equal(fit$sdev, expected$sdev, tolerance = 1e-12)
     expect_equal(unname(fit$x), unname(expected$x), tolerance = 1e-9)
   }
   skip_if_not_installed("HDF5Array")
   h <- HDF5Array::writeHDF5Array(x)
   for (block_size in c(2^20, 8 * 80 * 25)) {
-    fit <- pca(h, 4, block_size = block_size, seed = 1)
+    fit <- pca(h, 4, seed = 1, control = list(block_size = block_size))
     expect_equal(fit$sdev, expected$sdev, tolerance = 1e-12)
     expect_equal(unname(fit$x), unname(expected$x), tolerance = 1e-9)
   }
-  wide <- pca(t(h), 4, block_size = 8 * 80 * 25, seed = 1)
+  wide <- pca(t(h), 4, seed = 1, control = list(block_size = 8 * 80 * 25))
   expect_equal(wide$d, pca(t(x), 4, seed = 1)$d, tolerance = 1e-12)
 })
 
@@ -320,8 +322,8 @@ test_that("bad input is explained", {
 test_that("an allocation that fails leaves nothing behind", {
   set.seed(14)
   x <- matrix(rnorm(140 * 131), 140)
-  expect_survives_failures(list(krylov = function() quiet_pca(x, 3, method = "krylov", max_iter = 2),
-                                gs = function() quiet_pca(x, 3, method = "gs", max_iter = 2)), most = 20)
+  expect_survives_failures(list(krylov = function() quiet_pca(x, 3, method = "krylov", max_iterations = 2),
+                                gs = function() quiet_pca(x, 3, method = "gs", max_iterations = 2)), most = 20)
 })
 
 # Spectra that are known by construction, of an order at which the Gram matrix is filtered and not decomposed.
@@ -351,7 +353,7 @@ test_that("filtered Gram matrices give what the spectrum is, at any tolerance", 
       expect_lte(max(abs(crossprod(fit$rotation) - diag(9)), fit$orthogonality), 1e-13,
                  label = paste("orthogonality,", label))
       expect_true(all(fit$converged), label = label)
-      loose <- quiet_pca(m$x, 9, method = "gram", tol = 1e-4, backend = backend)
+      loose <- quiet_pca(m$x, 9, method = "gram", tolerance = 1e-4, backend = backend)
       expect_true(all(loose$converged & loose$residual <= 1e-4), label = label)
       expect_lte(max(abs(loose$d - m$d[1:9])) / m$d[1], 1e-4, label = paste("error of values, loose,", label))
     }
@@ -366,7 +368,7 @@ test_that("gs and nipals are right to their tolerance on all hard inputs", {
     x <- matrices[[name]]
     k <- min(dim(x), 4)
     label <- paste(backend, name, method)
-    fit <- quiet_pca(x, k, method = method, tol = 1e-8, backend = backend)
+    fit <- quiet_pca(x, k, method = method, tolerance = 1e-8, backend = backend)
     expected <- lapack_values(x, k)
     expect_lte(max(abs(fit$d - expected)) / max(expected[1], .Machine$double.xmin), 1e-8,
                label = paste("error of values,", label))
@@ -387,8 +389,8 @@ test_that("the device gives what the CPU gives", {
       blocks <- !method %in% c("gs", "nipals")
       k <- min(dim(x), if (blocks) 8 else 4)
       tol <- if (blocks) NULL else 1e-8
-      cpu <- quiet_pca(x, k, method = method, tol = tol, backend = "cpu")
-      cuda <- quiet_pca(x, k, method = method, tol = tol, backend = "cuda")
+      cpu <- quiet_pca(x, k, method = method, tolerance = tol, backend = "cpu")
+      cuda <- quiet_pca(x, k, method = method, tolerance = tol, backend = "cuda")
       if (blocks) expect_accurate(cuda, x, k, paste("cuda", name, method))
       largest <- max(cpu$d[1], .Machine$double.xmin)
       expect_equal(cuda$d / largest, cpu$d / largest, tolerance = 1e-8, label = name)
@@ -408,8 +410,8 @@ test_that("the device gives what the CPU gives", {
   }
   x <- matrices$plain
   w <- rep(0:3, 55)
-  expect_equal(pca(x, 4, weights = w, scale = TRUE, backend = "cuda", seed = 1)$sdev,
-               pca(x, 4, weights = w, scale = TRUE, backend = "cpu", seed = 1)$sdev, tolerance = 1e-12)
+  expect_equal(pca(x, 4, weights = w, scale = TRUE, run = "cuda", seed = 1)$sdev,
+               pca(x, 4, weights = w, scale = TRUE, run = "cpu", seed = 1)$sdev, tolerance = 1e-12)
   same <- c("d", "rotation", "x")
   for (method in c("auto", "krylov", "gram", "gs", "nipals")) {
     expect_identical(quiet_pca(x, 3, method = method, backend = "cuda")[same],
@@ -424,30 +426,30 @@ test_that("resident, streamed, single and sparse matrices on the device", {
   skip_if_no_cuda()
   set.seed(15)
   x <- matrix(rnorm(700 * 300), 700) + 50
-  expected <- pca(x, 5, backend = "cpu", seed = 1)
+  expected <- pca(x, 5, run = "cpu", seed = 1)
   handle <- weft_upload(x)
   for (method in c("krylov", "gram", "gs")) {
     fit <- pca(handle, 5, method = method, scale = FALSE, seed = 1)
     expect_equal(fit$d, expected$d, tolerance = 1e-10)
     expect_equal(unname(fit$rotation), unname(expected$rotation), tolerance = 1e-5)
   }
-  expect_error(pca(handle, 2, backend = "cpu"), class = "weft_error_input")
+  expect_error(pca(handle, 2, run = "cpu"), class = "weft_error_input")
   weft_free(handle)
   expect_error(pca(handle, 2), class = "weft_error_input")
   float <- weft_upload(x, "single")
-  expect_equal(pca(float, 5, precision = "single", seed = 1)$d, expected$d, tolerance = 1e-6)
+  expect_equal(pca(float, 5, seed = 1, control = list(precision = "single"))$d, expected$d, tolerance = 1e-6)
   weft_free(float)
-  expect_equal(pca(x, 5, precision = "single", backend = "cuda", seed = 1)$d, expected$d, tolerance = 1e-10)
+  expect_equal(pca(x, 5, run = "cuda", seed = 1, control = list(precision = "single"))$d, expected$d, tolerance = 1e-10)
   sparse <- Matrix::rsparsematrix(900, 400, 0.05)
-  on_cpu <- pca(sparse, 5, backend = "cpu", seed = 1)
-  on_device <- pca(list(sparse[1:400, ], sparse[401:900, ]), 5, backend = "cuda", seed = 1)
+  on_cpu <- pca(sparse, 5, run = "cpu", seed = 1)
+  on_device <- pca(list(sparse[1:400, ], sparse[401:900, ]), 5, run = "cuda", seed = 1)
   expect_equal(on_device$d, on_cpu$d, tolerance = 1e-12)
   expect_equal(unname(on_device$x), unname(on_cpu$x), tolerance = 1e-7)
   big <- matrix(rnorm(4000 * 1000), 4000)
-  whole <- pca(big, 3, backend = "cuda", seed = 1, tol = 1e-6)
+  whole <- pca(big, 3, run = "cuda", seed = 1, control = list(tolerance = 1e-6))
   old <- options(weft.device_memory = 40e6)
   on.exit(options(old))
-  streamed <- pca(big, 3, backend = "cuda", method = "krylov", seed = 1, tol = 1e-6)
+  streamed <- pca(big, 3, run = "cuda", method = "krylov", seed = 1, control = list(tolerance = 1e-6))
   expect_equal(streamed$d, whole$d, tolerance = 1e-6)
 })
 
@@ -528,7 +530,7 @@ test_that("gs gives the data back from all components, and more of them from som
     few <- quiet_pca(x, 5, method = "gs", backend = backend)
     expect_lte(max(abs(few$d - fit$d[1:5])) / fit$d[1], 1e-13) # the square of the 1e-8 of the loadings
   }
-  paper <- quiet_pca(plain, 3, method = "gs", stop = "paper", tol = 1e-3) # as published: without that step
+  paper <- quiet_pca(plain, 3, method = "gs", stop = "paper", tolerance = 1e-3) # as published: without that step
   expect_gt(max(abs(paper$d - fit$d[1:3])), 0)
 })
 
@@ -547,18 +549,17 @@ test_that("arguments that are left out or have another name elsewhere say so", {
   bad(pca(), "`x` must be given")
   bad(pca_choose_k(), "`x` must be given")
   bad(pca_reduced_dim(), "`x` must be given")
-  bad(pca(x, scale. = TRUE), "no `scale.`.*called `scale`")
-  bad(pca(x, rank. = 2, retx = TRUE), "no `rank.`, `retx`.*called `k`")
-  bad(pca(x, 2, "auto", TRUE, FALSE, NULL, NULL, NULL, "fail", "residual", NULL, "double", 2^28, NULL, NULL, FALSE,
-          NULL, NULL, NULL, NULL, FALSE, 7),
-      "1 too many")
-  bad(pca(x, 2, max_iter = 1e10), "from 1 to 1000000000")
+  bad(pca(x, scale. = TRUE), "Unknown argument `scale.`; did you mean `scale`")
+  bad(pca(x, rank. = 2, retx = TRUE), "Unknown argument `rank.`; did you mean `k`.*Unknown, too: `retx`")
+  bad(pca(x, 2, "auto", TRUE, FALSE, NULL, "fail", NULL, list(), NULL, NULL, 7),
+      "too many given")
+  bad(pca(x, 2, control = list(max_iterations = 1e10)), "from 1 to 1000000000")
   fit <- pca(x, 2, seed = 1)
   bad(predict(fit, "a"), "numeric matrix")
   bad(predict(fit, x[, c(1, 1:4)][, -5]), "lacks `Rape`")
   bad(augment(fit, data = x[1:3, ]), "It has 3, not 50")
   bad(tidy(fit, 7), "`matrix`")
-  failed <- tryCatch(do.call(pca, list(x, k = -1)), error = identity)
+  failed <- tryCatch(call_with(pca, list(x, k = -1)), error = identity)
   expect_identical(deparse(conditionCall(failed)), "pca(..., k = -1)")
 })
 
@@ -576,7 +577,7 @@ test_that("the Gram matrix takes over where blocks do not converge", {
   n <- 560
   noise <- matrix(rnorm(n^2), n)
   gap <- noise + 3 * tcrossprod(matrix(rnorm(3 * n), n), matrix(rnorm(3 * n), n))
-  fit <- function(x, ...) pca(x, 3, backend = "cpu", seed = 1, ...)
+  fit <- function(x, ...) call_with(pca, list(x, 3, run = "cpu", seed = 1, ...))
   early <- fit(gap)
   expect_identical(early$method, "krylov")
   expect_lte(early$passes, 14)
@@ -608,8 +609,8 @@ test_that("few components by filtered subspaces of a large Gram matrix are those
   n <- 1030
   x <- matrix(stats::rnorm(n * 1024), n) + outer(stats::rnorm(n), seq(-4, 4, length.out = 1024)) +
     outer(stats::rnorm(n), rep(c(-2, 2), 512))
-  a <- pca(x, 2, method = "gram", seed = 1, backend = "cpu")
-  b <- pca(x, 2, method = "krylov", seed = 1, backend = "cpu")
+  a <- pca(x, 2, method = "gram", seed = 1, run = "cpu")
+  b <- pca(x, 2, method = "krylov", seed = 1, run = "cpu")
   expect_equal(a$sdev, b$sdev, tolerance = 1e-10)
   expect_equal(abs(colSums(a$rotation * b$rotation)), c(PC1 = 1, PC2 = 1), tolerance = 1e-8)
 })

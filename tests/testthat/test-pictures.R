@@ -48,7 +48,7 @@ test_that("ties are runs of equal values, and the title counts those left out", 
 test_that("plot() and autoplot() of a directed network draw the same edges", {
   skip_if_not_installed("ggplot2")
   e <- weft_example("expression", n = 60, p = 20, missing = 0, spoilt = FALSE)
-  net <- regulation(e$x, copies = 5, resamples = 40, seed = 1)
+  net <- regulation(e$x, seed = 1, control = list(null_copies = 5, resamples = 40))
   sure <- as.data.frame(net, fdr = 0.2)
   attr(net, "fdr") <- 0.2
   drawn <- ggplot2::autoplot(net)

@@ -35,11 +35,11 @@ test_that("pairs, triples, matrices, selection, components and blocks take a fil
     function(x) tidy(mi_tuples(x, class, order = 3, features = c("rs2", "rs5", "rs7", "rs8"))),
     function(x) as.matrix(mi_matrix(x)), function(x) as.matrix(mi_matrix(x, estimator = "spearman")),
     function(x) mi_select(x, class, 5)[c("feature", "score")], function(x) tidy(mi_rank(x, class, bins = 2)),
-    function(x) abs(pca(x, 3, backend = "cpu")$rotation),
-    function(x) irm(x, sweeps = 5, seed = 1, threshold = 1)[c("row", "col")]
+    function(x) abs(pca(x, 3, run = "cpu")$rotation),
+    function(x) irm(x, sweeps = 5, seed = 1, control = list(threshold = 1))[c("row", "col")]
   )) expect_equal(take(file), take(whole), tolerance = 1e-12)
-  blocks <- pca(file, 3, block_size = 3000, backend = "cpu")
-  expect_equal(abs(blocks$rotation), abs(pca(whole, 3, backend = "cpu")$rotation), tolerance = 1e-8)
+  blocks <- pca(file, 3, run = "cpu", control = list(block_size = 3000))
+  expect_equal(abs(blocks$rotation), abs(pca(whole, 3, run = "cpu")$rotation), tolerance = 1e-8)
 })
 
 # All numbers of heterozygotes, given the alleles.
@@ -126,31 +126,32 @@ test_that("pairs nearer than min_distance are left out, whatever the order and t
   at <- file$variants
   for (backend in test_backends()) {
     for (by in c("mi", "interaction")) {
-      all <- as.data.frame(mi_pairs(file, class, top = Inf, by = by, backend = backend))
+      all <- as.data.frame(mi_pairs(file, class, top = Inf, by = by, run = backend))
       i <- match(all$feature1, at$variant)
       j <- match(all$feature2, at$variant)
       far <- at$chromosome[i] != at$chromosome[j] | abs(at$position[i] - at$position[j]) >= 70
-      found <- mi_pairs(file, class, top = Inf, by = by, min_distance = 70, backend = backend)
+      found <- mi_pairs(file, class, top = Inf, by = by, run = backend, control = list(min_distance = 70))
       expect_identical(as.data.frame(found), all[far, ], ignore_attr = "row.names")
       expect_identical(attr(found, "searched"), sum(far) + 0)
-      best <- mi_pairs(read_plink(stem), class, top = 9, by = by, min_distance = 70, backend = backend)
+      best <- mi_pairs(read_plink(stem), class, top = 9, by = by, run = backend, control = list(min_distance = 70))
       expect_identical(as.data.frame(best), utils::head(all[far, ], 9), ignore_attr = "row.names")
     }
     pack <- mi_pack(file, class)
-    between <- as.data.frame(mi_pairs(pack, features = 1:20, with = 21:40, top = 50, permutations = 9, seed = 1,
-                                      backend = backend))
-    apart <- mi_pairs(pack, min_distance = 1e6, top = 50, permutations = 9, seed = 1, backend = backend)
+    between <- as.data.frame(mi_pairs(pack, features = 1:20, top = 50, permutations = 9, seed = 1, run = backend,
+                                      control = list(with = 21:40)))
+    apart <- mi_pairs(pack, top = 50, permutations = 9, seed = 1, run = backend, control = list(min_distance = 1e6))
     expect_identical(as.data.frame(apart), between)
     expect_identical(attr(apart, "searched"), 400)
     weft_free(pack)
   }
-  some <- mi_pairs(file, class, features = 1:5, with = 4:9, min_distance = 25)
+  some <- mi_pairs(file, class, features = 1:5, control = list(with = 4:9, min_distance = 25))
   expect_identical(nrow(some), as.integer(attr(some, "searched")))
   unknown <- data.frame(chromosome = 1, position = c(NA, rep(5, 39)))
-  expect_identical(nrow(mi_pairs(g, class, min_distance = 1, positions = unknown)), 39L)
-  expect_error(mi_pairs(g, class, min_distance = 5), "positions", class = "weft_error_input")
-  expect_error(mi_pairs(file, class, min_distance = 5, full = TRUE), "min_distance", class = "weft_error_input")
-  expect_error(mi_pairs(file, class, min_distance = -1), "min_distance", class = "weft_error_input")
+  expect_identical(nrow(mi_pairs(g, class, control = list(min_distance = 1, positions = unknown))), 39L)
+  expect_error(mi_pairs(g, class, control = list(min_distance = 5)), "positions", class = "weft_error_input")
+  expect_error(mi_pairs(file, class, control = list(min_distance = 5, full = TRUE)), "min_distance",
+               class = "weft_error_input")
+  expect_error(mi_pairs(file, class, control = list(min_distance = -1)), "min_distance", class = "weft_error_input")
 })
 
 test_that("a file that becomes shorter while it is read is an error, and R goes on", {
@@ -201,7 +202,7 @@ test_that("planes that exceed the memory are searched in blocks, with the same r
     list(na = "drop", top = 5, min_mi = 99, permutations = 2, seed = 3), list(na = "drop", features = 5, with = c(5, 6))
   )
   for (args in calls) {
-    run <- function() do.call(mi_pairs, c(list(x, class, backend = "cpu"), args))
+    run <- function() call_with(mi_pairs, c(list(x, class, backend = "cpu"), args))
     whole <- run()
     blocks <- withr::with_options(small, run())
     expect_identical(tidy(blocks), tidy(whole))

@@ -19,8 +19,11 @@ test_that("results print no line that is wider than the console", {
               dimnames = list(NULL, sprintf("a gene with quite a long name %d", 1:12)))
   class <- rep(c("control", "case"), 20)
   shown <- list(mi_rank(x, class, bins = 3), mi_pairs(discretize(x, bins = 2), class, top = 5),
-                mi_network(x, "clr", estimator = "spearman"), regulation(x, copies = 1, resamples = 20, seed = 1),
-                regulation(x, compare = factor(class), permutations = 3, resamples = 10, copies = 0, seed = 1),
+                mi_network(x, "clr", estimator = "spearman"), regulation(x, seed = 1,
+                                                                         control = list(null_copies = 1,
+                                                                                        resamples = 20)),
+                regulation(x, compare = factor(class), permutations = 3, seed = 1,
+                           control = list(resamples = 10, null_copies = 0)),
                 gene_quality(x, class))
   for (one in shown) {
     lines <- utils::capture.output(print(one))
@@ -60,7 +63,7 @@ test_that("a search prints what of its score is for edges, and what it cannot kn
   expect_no_match(utils::capture.output(print(bn_learn(d, seed = 1))), "NA")
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
-  fit <- bn_fit(found, d)
+  fit <- bn_fit(d, found)
   expect_identical(plot(fit), fit)
   expect_identical(summary(fit), glance(fit))
 })

@@ -21,7 +21,7 @@ test_that("equal rows, ties everywhere, and few genes", {
   d <- ranked_data(n = 12)
   twice <- gene_ranking(d$x[c(1:12, 1:12), ], rep(d$class, 2))
   expect_true(all(twice$p_value >= 0 & twice$p_value <= 1))
-  tied <- suppressWarnings(gene_quality(round(d$x / 3), d$class, transform = "none", max_same = 1))
+  tied <- suppressWarnings(gene_quality(round(d$x / 3), d$class, transform = "none", control = list(max_same = 1)))
   tied$kind <- "expression"
   r <- gene_ranking(tied)
   expect_true(all(r$auc >= 0 & r$auc <= 1) && all(is.na(r$shape_p)))
@@ -74,7 +74,7 @@ test_that("formulas that cannot be fitted say why", {
   d <- ranked_data()
   data <- data.frame(class = d$class, age = c(NA, d$age[-1]), one = "x", far = c(Inf, d$age[-1]), id = 1:16)
   refused <- function(formula, words, ...) {
-    expect_error(gene_ranking(d$x, formula, data = data, ...), words, class = "weft_error_input")
+    expect_error(call_with(gene_ranking, list(d$x, formula, data = data, ...)), words, class = "weft_error_input")
   }
   refused(y ~ class, "only a right side")
   refused(~ class + (1 | age), "random effects")
@@ -91,7 +91,7 @@ test_that("formulas that cannot be fitted say why", {
   expect_error(gene_ranking(d$x, d$class, control = list(trends = TRUE)), "There is no `trends`",
                class = "weft_error_input")
   expect_error(gene_ranking(d$x, d$class, control = list(trend = "yes")), "trend", class = "weft_error_input")
-  expect_error(gene_ranking(d$x, d$class, backend = "cuda"), "CPU only", class = "weft_error_device")
+  expect_error(gene_ranking(d$x, d$class, run = "cuda"), "CPU only", class = "weft_error_device")
   d$x[1, 1] <- Inf
   expect_error(gene_ranking(d$x, d$class), "infinite", class = "weft_error_input")
 })
@@ -331,7 +331,8 @@ test_that("a class, a batch and variables may be text that is marked as bytes", 
 
 test_that("a term that is no text is refused", {
   d <- ranked_data()
-  for (term in list(methods::new("externalptr"), NA_character_, 1, c("a", "b"), quote(class), matrix("b"), function(x) x)) {
+  for (term in list(methods::new("externalptr"), NA_character_, 1, c("a", "b"), quote(class), matrix("b"),
+                    function(x) x)) {
     expect_error(gene_ranking(d$x, ~ class, data = data.frame(class = d$class), term = term), "term",
                  class = "weft_error_input")
   }

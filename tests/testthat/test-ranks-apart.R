@@ -8,78 +8,81 @@ setup_data <- "
   other <- x; other[60, 10] <- 1L - other[60, 10]
   d <- as.data.frame(matrix(sample(0:1, 480, TRUE), 80)); e <- d; e[80, 6] <- 1L - e[80, 6]
   z <- matrix(rnorm(600), 200)
-  cluster <- function(A = L, ...) irm(A, chains = 2, sweeps = 12, ..., distributed = TRUE)"
+  cluster <- function(x = L, ..., threads = NULL, progress = NULL) {
+    irm(x, chains = 2, sweeps = 12, ..., run = weft_run(ranks = TRUE, threads = threads, progress = progress))
+  }"
 
 # Calls that go apart: one job of three ranks and one of two, since to start R there takes longer than most of it.
 differ <- c(
-  A = "cluster(if (me) L[1:30, ] else L, seed = 1, checkpoint = tempfile(), checkpoint_sweeps = 5)",
-  A = "cluster(if (me == 2) cbind(1:2, 2:3) > 2 else L, seed = 1)",
+  x = "cluster(if (me) L[1:30, ] else L, seed = 1, control = list(checkpoint = tempfile(), checkpoint_sweeps = 5))",
+  x = "cluster(if (me == 2) cbind(1:2, 2:3) > 2 else L, seed = 1)",
   seed = "cluster(seed = 1 + me)",
-  checkpoint = "cluster(seed = 1, checkpoint = if (me) tempfile())",
-  x = "mi_pairs(if (me == 2) other else x, class, distributed = TRUE)",
-  x = "mi_pairs(mi_pack(if (me == 2) other else x, class), distributed = TRUE)",
-  class = "mi_pairs(x, if (me == 2) rev(class) else class, distributed = TRUE)",
-  by = 'mi_triples(x, class, by = if (me) "mi" else "interaction", distributed = TRUE)',
-  data = "bn_learn(if (me == 2) e else d, iterations = 50, distributed = TRUE)",
-  ess = "bn_learn(d, iterations = 50, ess = 1 + me, distributed = TRUE)",
-  start = "bn_learn(d, iterations = 50, start = if (me) names(d) else rev(names(d)), distributed = TRUE)",
-  k = "pca(z, 1 + (me == 2), distributed = TRUE)",
-  `the columns of x` = "pca(if (me) z[, 1:2] else z, 1, distributed = TRUE)",
+  checkpoint = "cluster(seed = 1, control = list(checkpoint = if (me) tempfile()))",
+  x = "mi_pairs(if (me == 2) other else x, class, run = weft_run(ranks = TRUE))",
+  x = "mi_pairs(mi_pack(if (me == 2) other else x, class), run = weft_run(ranks = TRUE))",
+  class = "mi_pairs(x, if (me == 2) rev(class) else class, run = weft_run(ranks = TRUE))",
+  by = 'mi_triples(x, class, by = if (me) "mi" else "interaction", run = weft_run(ranks = TRUE))',
+  x = "bn_learn(if (me == 2) e else d, iterations = 50, run = weft_run(ranks = TRUE))",
+  ess = "bn_learn(d, iterations = 50, ess = 1 + me, run = weft_run(ranks = TRUE))",
+  start = "bn_learn(d, iterations = 50, start = if (me) names(d) else rev(names(d)), run = weft_run(ranks = TRUE))",
+  k = "pca(z, 1 + (me == 2), run = weft_run(ranks = TRUE))",
+  `the columns of x` = "pca(if (me) z[, 1:2] else z, 1, run = weft_run(ranks = TRUE))",
   `names of the columns of x` =
-    'pca(`colnames<-`(z, if (me) c("a", "b", "c") else c("b", "a", "c")), 1, distributed = TRUE)',
-  `whether there are weights` = "pca(z, 1, weights = if (me) 1:200, distributed = TRUE)",
-  rel_error = "kernel_sum(z, rel_error = me / 10, distributed = TRUE)",
-  verbose = "kernel_sum(z, verbose = me == 2, distributed = TRUE)",
-  `the columns of the points` = "kernel_sum(if (me) z[, 1] else z, distributed = TRUE)",
-  `the columns of weights` = "kernel_sum(z, weights = if (me) cbind(1:200, 1), distributed = TRUE)",
-  bandwidth = "kde(z, 1 + me, distributed = TRUE)",
-  `the columns of x` = "kde(z[, 1:(3 - (me == 2))], distributed = TRUE)",
-  kernel = 'kernel_regression(z, z[, 1], kernel = if (me) "laplacian" else "gaussian", distributed = TRUE)',
-  grid = "kernel_bandwidth(z, c(1, 2 + me), distributed = TRUE)",
+    'pca(`colnames<-`(z, if (me) c("a", "b", "c") else c("b", "a", "c")), 1, run = weft_run(ranks = TRUE))',
+  `whether there are weights` = "pca(z, 1, weights = if (me) 1:200, run = weft_run(ranks = TRUE))",
+  rel_error = "kernel_sum(z, rel_error = me / 10, run = weft_run(ranks = TRUE))",
+  `the columns of the points` = "kernel_sum(if (me) z[, 1] else z, run = weft_run(ranks = TRUE))",
+  `the columns of weights` = "kernel_sum(z, weights = if (me) cbind(1:200, 1), run = weft_run(ranks = TRUE))",
+  bandwidth = "kde(z, 1 + me, run = weft_run(ranks = TRUE))",
+  `the columns of x` = "kde(z[, 1:(3 - (me == 2))], run = weft_run(ranks = TRUE))",
+  kernel = 'kernel_regression(z, z[, 1], kernel = if (me) "laplacian" else "gaussian", run = weft_run(ranks = TRUE))',
+  grid = "kernel_bandwidth(z, c(1, 2 + me), run = weft_run(ranks = TRUE))",
   log = "predict(density, log = me == 2)"
 )
 fails <- c(
-  `disk full` = 'irm(L, chains = 3, sweeps = 1e6, seed = 1, distributed = TRUE,
-                     progress = if (me == 1) function(...) stop("disk full"))',
+  `disk full` = 'irm(L, chains = 3, sweeps = 1e6, seed = 1, run = weft_run(ranks = TRUE,
+                     progress = if (me == 1) function(...) stop("disk full")))',
   `no such file` = 'cluster(if (me == 1) stop("no such file") else L, seed = 1)',
-  `must have finite coordinates` = "kernel_sum(if (me == 1) z * NA else z, distributed = TRUE)",
+  `must have finite coordinates` = "kernel_sum(if (me == 1) z * NA else z, run = weft_run(ranks = TRUE))",
   `must be a numeric matrix` = 'predict(density, if (me == 1) "a" else z)',
-  `must be finite numbers` = "kernel_regression(z, if (me == 1) class else z[, 1], distributed = TRUE)",
-  `must be 200 numbers` = "kernel_regression(z, z[, 1], weights = if (me == 1) -1, distributed = TRUE)",
-  `must be finite` = "kernel_sum(z, weights = if (me == 1) rep(Inf, 200), distributed = TRUE)",
-  `must be a numeric matrix` = 'pca(if (me == 1) "a" else z, 1, distributed = TRUE)',
-  `must not have missing` = "mi_pairs(if (me == 1) replace(x, 3, NA) else x, class, distributed = TRUE)"
+  `must be finite numbers` = "kernel_regression(z, if (me == 1) class else z[, 1], run = weft_run(ranks = TRUE))",
+  `must be 200 numbers` = "kernel_regression(z, z[, 1], weights = if (me == 1) -1, run = weft_run(ranks = TRUE))",
+  `must be finite` = "kernel_sum(z, weights = if (me == 1) rep(Inf, 200), run = weft_run(ranks = TRUE))",
+  `must be a numeric matrix` = 'pca(if (me == 1) "a" else z, 1, run = weft_run(ranks = TRUE))',
+  `must not have missing` = "mi_pairs(if (me == 1) replace(x, 3, NA) else x, class, run = weft_run(ranks = TRUE))"
 )
 interrupts <- c(
   # minutes of work
   work = 'if (me == 1) interrupt(1)
-          kernel_sum(points, kernel = "cauchy", method = "direct", distributed = TRUE, backend = "cpu")',
-  after = "kernel_sum(few, distributed = TRUE)",
-  waits = "if (me == 1) interrupt(1) else Sys.sleep(3); kernel_sum(few, distributed = TRUE)",
-  then = "kernel_sum(few, distributed = TRUE)",
+          kernel_sum(points, kernel = "cauchy", method = "direct", run = weft_run("cpu", ranks = TRUE))',
+  after = "kernel_sum(few, run = weft_run(ranks = TRUE))",
+  waits = "if (me == 1) interrupt(1) else Sys.sleep(3); kernel_sum(few, run = weft_run(ranks = TRUE))",
+  then = "kernel_sum(few, run = weft_run(ranks = TRUE))",
   # while it waits for others to come to an exchange, in which they then count on it
   exchange = 'x <- matrix(points[1:6000], ncol = 60)
               if (me == 1) interrupt(0.5)
               options(weft.poll = 0)
-              repeat pca(x, 5, method = "krylov", tol = 1e-15, seed = 1, distributed = TRUE,
-                         progress = if (me == 0) function(...) Sys.sleep(0.05))',
-  next_one = "options(weft.poll = NULL); kernel_sum(few, distributed = TRUE)",
-  fork = "f <- parallel::mcparallel(kernel_sum(few, distributed = TRUE), silent = TRUE)
+              repeat pca(x, 5, method = "krylov", control = list(tolerance = 1e-15), seed = 1,
+                         run = weft_run(ranks = TRUE, progress = if (me == 0) function(...) Sys.sleep(0.05)))',
+  next_one = "options(weft.poll = NULL); kernel_sum(few, run = weft_run(ranks = TRUE))",
+  fork = "f <- parallel::mcparallel(kernel_sum(few, run = weft_run(ranks = TRUE)), silent = TRUE)
           stopifnot(grepl('does not survive fork', parallel::mccollect(f)[[1L]]))",
-  last = "kernel_sum(few, distributed = TRUE)"
+  last = "kernel_sum(few, run = weft_run(ranks = TRUE))"
 )
 good <- "stopifnot(identical(cluster(seed = 1)$log_posterior, expected))"
 three <- list(differ = differ, good = c(good = good), fails = c(rbind(fails, good)), interrupts = interrupts)
 two <- list(
-  apart = c(apart = "if (me) mi_pairs(x, class, distributed = TRUE) else cluster(seed = 1)", good = "cluster(seed = 1)",
+  apart = c(apart = "if (me) mi_pairs(x, class, run = weft_run(ranks = TRUE)) else cluster(seed = 1)",
+            good = "cluster(seed = 1)",
             number = "at <- weft:::ranks; if (me) at$number <- 99; cluster(seed = 1)", again = "cluster(seed = 1)"),
   same = c(
     form = 'cluster(if (me) L + 0 else Matrix::Matrix(L + 0, sparse = TRUE), seed = if (me) 1L else 1,
                     family = if (me) "bernoulli" else eval(formals(irm)$family))',
-    local = "cluster(seed = 1, threads = 1 + me, progress = function(...) NULL, checkpoint = tempfile())",
-    rows = "pca(z[seq_len(100 + 50 * me), ], 2, weights = seq_len(100 + 50 * me), distributed = TRUE)",
-    table = "bn_learn(bn_scores(d, 2), iterations = 50, distributed = TRUE)",
-    names = 'kde(if (me) z else `colnames<-`(z, c("a", "b", "c")), distributed = TRUE)'
+    local = "cluster(seed = 1, threads = 1 + me, progress = function(...) NULL,
+                    control = list(checkpoint = tempfile()))",
+    rows = "pca(z[seq_len(100 + 50 * me), ], 2, weights = seq_len(100 + 50 * me), run = weft_run(ranks = TRUE))",
+    table = "bn_learn(bn_scores(d, 2), iterations = 50, run = weft_run(ranks = TRUE))",
+    names = 'kde(if (me) z else `colnames<-`(z, c("a", "b", "c")), run = weft_run(ranks = TRUE))'
   )
 )
 jobs <- list()
@@ -87,7 +90,7 @@ found_by <- function(size, part) { # ranks in columns
   parts <- list(two, three)[[size - 1L]]
   if (is.null(jobs[[paste(size)]])) {
     before <- c(setup_data, '
-      density <- kde(z, 0.5, distributed = TRUE); expected <- cluster(seed = 1)$log_posterior
+      density <- kde(z, 0.5, run = weft_run(ranks = TRUE)); expected <- cluster(seed = 1)$log_posterior
       points <- matrix(rnorm(3e5), ncol = 3); few <- points[1:500, ]
       interrupt <- function(after) {
         system(sprintf("(sleep %g; kill -INT %d) >/dev/null 2>&1 &", after, Sys.getpid()))
@@ -139,11 +142,12 @@ test_that("wherever a rank runs out of memory, all have an error or all the resu
     mine <- z[seq_len(200) %% 3 == me, ]
     calls <- list(
       irm = function() cluster(seed = 1)$log_posterior,
-      pairs = function() as.data.frame(mi_pairs(x, class, top = 20, permutations = 9, seed = 3, distributed = TRUE)),
-      pca = function() pca(mine, 2, seed = 1, distributed = TRUE)$d,
-      tree = function() kernel_sum(mine, bandwidth = 0.3, method = "tree", distributed = TRUE),
-      samples = function() kernel_sum(mine, bandwidth = 2, rel_error = 0.1, confidence = 0.9, method = "montecarlo",
-                                      seed = 1, distributed = TRUE))
+      pairs = function() as.data.frame(mi_pairs(x, class, top = 20, permutations = 9, seed = 3,
+                                              run = weft_run(ranks = TRUE))),
+      pca = function() pca(mine, 2, seed = 1, run = weft_run(ranks = TRUE))$d,
+      tree = function() kernel_sum(mine, bandwidth = 0.3, method = "tree", run = weft_run(ranks = TRUE)),
+      samples = function() kernel_sum(mine, bandwidth = 2, rel_error = 0.1, control = list(confidence = 0.9),
+                                      method = "montecarlo", seed = 1, run = weft_run(ranks = TRUE)))
     good <- lapply(calls, function(f) f())
     failed <- 0
     for (name in names(calls)) for (k in -c(1, 2, 3, 5, 8, 13, 21, 34)) { # the k-th allocation and all later ones
@@ -179,10 +183,10 @@ test_that("a rank can be interrupted at work and while it waits; others hear of 
 test_that("a call that one rank has left out is noticed, and a rank whose script has ended is no hang", {
   out <- run_ranks(2, c(setup_data, 'me <- attr(weft_ranks(), "rank")
     say <- function(code) cat(sprintf("rank %d: %s\\n", me, tryCatch({ code; "ok" }, error = conditionMessage)))
-    if (me == 0) say(kernel_sum(z, distributed = TRUE)) # rank 1 leaves it out
+    if (me == 0) say(kernel_sum(z, run = weft_run(ranks = TRUE))) # rank 1 leaves it out
     say(cluster(seed = 1))
     if (me == 1) say(cluster(seed = 1))
-    if (me == 0) { say(cluster(seed = 1)); say(kernel_sum(z, distributed = TRUE)) }
+    if (me == 0) { say(cluster(seed = 1)); say(kernel_sum(z, run = weft_run(ranks = TRUE))) }
     say(kernel_sum(z)) # by itself'))
   all <- function(rank) sub("rank .: ", "", grep(sprintf("^rank %d: ", rank), out, value = TRUE))
   first <- all(0L)
@@ -197,7 +201,7 @@ test_that("a rank that quits within a call, or has a handler of its own that doe
   for (how in c("quit(status = 0)", 'stop("disk full")')) {
     out <- run_ranks(3, c("options(error = quote(q(status = 0)))", setup_data, 'me <- attr(weft_ranks(), "rank")',
       sprintf("handler <- function(...) if (me == 1) %s", how),
-      "go <- function() irm(L, chains = 3, sweeps = 1e6, seed = 1, distributed = TRUE, progress = handler)",
+      "go <- function() irm(L, chains = 3, sweeps = 1e6, seed = 1, run = weft_run(ranks = TRUE, progress = handler))",
       "if (me == 1) go()",
       'said <- tryCatch(go(), error = function(e) gsub("\\n", " ", conditionMessage(e)))',
       'cat(sprintf("rank %d: %s\\n", me, said))'))
@@ -207,14 +211,15 @@ test_that("a rank that quits within a call, or has a handler of its own that doe
   }
 })
 
-test_that("every function that takes `distributed` begins with a comparison", {
+test_that("every function that ranks share begins with a comparison", {
   space <- asNamespace("weft")
   found <- 0
   for (name in getNamespaceExports(space)) {
     f <- get(name, space)
-    if (!is.function(f) || !"distributed" %in% names(formals(f))) next
-    first <- vapply(as.list(body(f))[2:4], function(line) paste(deparse(line), collapse = ""), "")
-    expect_true(any(grepl(sprintf("join_ranks(distributed, \"%s\"", name), first, fixed = TRUE)), info = name)
+    if (!is.function(f) || !is.call(body(f))) next
+    first <- vapply(utils::head(as.list(body(f))[-1L], 6L), function(line) paste(deparse(line), collapse = ""), "")
+    if (!any(grepl("as_run(run, ranks = TRUE", first, fixed = TRUE))) next
+    expect_true(any(grepl(sprintf("join_ranks(run$ranks, \"%s\"", name), first, fixed = TRUE)), info = name)
     found <- found + 1
   }
   expect_gte(found, 9)

@@ -8,7 +8,8 @@ test_that("a process that nobody launched is one rank of one", {
 
 test_that("what ranks do not do is said, and what MPI fails at has nothing to do with a back end", {
   x <- matrix(1:6 / 6, 3)
-  expect_error(kernel_sum(x, bandwidth = 1, rel_error = 0.1, nodes = "series", distributed = TRUE),
+  expect_error(kernel_sum(x, bandwidth = 1, rel_error = 0.1, run = weft_run(ranks = TRUE),
+                          control = list(nodes = "series")),
                class = "weft_error_input", regexp = "bounds or samples")
   fails <- function(message, backend) weft:::raise_native("device", message, NA_real_, list(backend = backend))
   for (backend in c("cpu", "cuda")) {
@@ -17,7 +18,7 @@ test_that("what ranks do not do is said, and what MPI fails at has nothing to do
     expect_no_match(conditionMessage(error), "backend")
     expect_error(fails("rank 1 stopped", backend), class = "weft_error_ranks")
   }
-  expect_error(fails("CUDA: gone", "cuda"), class = "weft_error_device", regexp = "backend = \"cpu\"")
+  expect_error(fails("CUDA: gone", "cuda"), class = "weft_error_device", regexp = "run = \"cpu\"")
 })
 
 test_that("a class of texts is compared as any other, and a choice by its first", {
@@ -44,8 +45,8 @@ parts <- list(
       with = 6:15, top = 11),
                      list(features = 2), list(min_mi = 9))
     for (search in searches) {
-      one <- do.call(mi_pairs, c(list(x, class), search))
-      all <- do.call(mi_pairs, c(list(x, class, distributed = TRUE), search))
+      one <- call_with(mi_pairs, c(list(x, class), search))
+      all <- call_with(mi_pairs, c(list(x, class, ranks = TRUE), search))
       cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
     }',
   sums = '
@@ -62,9 +63,9 @@ parts <- list(
       method <- if (p == 4) "direct" else "tree"
       p <- min(p, 3)
       mine <- parts[[p]]; ask <- asks[[p]]
-      all <- function(query, ref, weights, ...) kernel_sum(query, ref, weights, kernel, 0.4, method = method,
-        distributed = TRUE, ...)
-      one <- function(...) kernel_sum(..., kernel = kernel, bandwidth = 0.4)
+      all <- function(query, ref, weights, ...) call_with(kernel_sum, list(query, ref, weights, kernel,
+        0.4, method = method, ranks = TRUE, ...))
+      one <- function(...) call_with(kernel_sum, list(..., kernel = kernel, bandwidth = 0.4))
       want <- one(q, x, w)[ask, ]; most <- one(q, x, abs(w))[ask, ]
       logs <- pmax(one(q, x, w[, 1], log = TRUE)[ask], -1e300) # -Inf where nothing is in reach
       left <- one(x, weights = w[, 1], leave_one_out = TRUE)[mine]
@@ -79,12 +80,12 @@ parts <- list(
     mine <- parts[[3]]
     matrix_of <- diag(2) + 0.3
     for (h in list(c(0.3, 0.8), matrix_of)) {
-      got <- kernel_sum(x[mine, ], bandwidth = h, distributed = TRUE)
+      got <- kernel_sum(x[mine, ], bandwidth = h, run = weft_run(ranks = TRUE))
       if (off(got, kernel_sum(x, bandwidth = h)[mine], 1e-11 * got) > 1) cat("bandwidth\\n")
     }
-    got <- kernel_sum(x[mine, ], kernel = "polynomial", distributed = TRUE)
+    got <- kernel_sum(x[mine, ], kernel = "polynomial", run = weft_run(ranks = TRUE))
     if (off(got, kernel_sum(x, kernel = "polynomial")[mine], 1e-11 * abs(got)) > 1) cat("polynomial\\n")
-    none <- kernel_sum(x[mine, ], x[0, ], distributed = TRUE)
+    none <- kernel_sum(x[mine, ], x[0, ], run = weft_run(ranks = TRUE))
     if (!identical(none, numeric(sum(mine)))) cat("nothing\\n")
     cat(sprintf("rank %d done\\n", me))',
   smoothers = '
@@ -92,7 +93,7 @@ parts <- list(
     mine <- findInterval(seq_len(n), c(101, 131)) == (me + 1) %% 3 # 100, 30 and 270
     same <- function(a, b, tolerance) if (!isTRUE(all.equal(a, b, tolerance = tolerance))) cat("differs:", all.equal(a,
       b), "\\n")
-    one <- kde(x, "silverman"); all <- kde(x[mine, ], "silverman", distributed = TRUE)
+    one <- kde(x, "silverman"); all <- kde(x[mine, ], "silverman", run = weft_run(ranks = TRUE))
     same(all$bandwidth, one$bandwidth, 1e-12)
     same(predict(all, new, rel_error = 0), predict(one, new, rel_error = 0), 1e-11)
     same(predict(all, leave_one_out = TRUE, rel_error = 0), predict(one, leave_one_out = TRUE, rel_error = 0)[mine],
@@ -100,11 +101,13 @@ parts <- list(
     same(summary(all)$log_likelihood, summary(one)$log_likelihood, 1e-4)
     grid <- c(0.2, 0.5, 1)
     for (by in c("lscv", "lcv")) same(
-      kernel_bandwidth(x[mine, ], grid, by, distributed = TRUE)$score, kernel_bandwidth(x, grid, by)$score, 1e-3)
-    one <- kernel_regression(x, y, "scott"); all <- kernel_regression(x[mine, ], y[mine], "scott", distributed = TRUE)
+      kernel_bandwidth(x[mine, ], grid, by, run = weft_run(ranks = TRUE))$score,
+      kernel_bandwidth(x, grid, by)$score, 1e-3)
+    one <- kernel_regression(x, y, "scott")
+    all <- kernel_regression(x[mine, ], y[mine], "scott", run = weft_run(ranks = TRUE))
     same(predict(all, new, rel_error = 0), predict(one, new, rel_error = 0), 1e-10)
     same(all$r_squared, one$r_squared, 1e-4)
-    plugin <- tryCatch(kde(x[mine, ], "plugin", distributed = TRUE), weft_error_input = function(e) NULL)
+    plugin <- tryCatch(kde(x[mine, ], "plugin", run = weft_run(ranks = TRUE)), weft_error_input = function(e) NULL)
     cat(sprintf("rank %d done %s\\n", me, is.null(plugin)))',
   triples = '
     set.seed(2)
@@ -112,8 +115,8 @@ parts <- list(
     for (search in list(list(top = 30), list(by = "interaction", top = 5), list(features = 1:9, min_mi = 0.2,
       top = Inf),
                         list(min_mi = 9))) {
-      one <- do.call(mi_triples, c(list(x, class), search))
-      all <- do.call(mi_triples, c(list(x, class, distributed = TRUE), search))
+      one <- call_with(mi_triples, c(list(x, class), search))
+      all <- call_with(mi_triples, c(list(x, class, ranks = TRUE), search))
       cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
     }',
   chains = '
@@ -124,20 +127,20 @@ parts <- list(
     for (search in list(list(seed = 5, iterations = 200), list(seed = 5, iterations = 150, target = "sum", chains = 7,
       top = 3),
                         list(seed = 1, iterations = 90, chains = 2, temperatures = 1))) {
-      one <- do.call(bn_learn, c(list(d), search))
-      all <- do.call(bn_learn, c(list(d, distributed = TRUE), search))
+      one <- call_with(bn_learn, c(list(d), search))
+      all <- call_with(bn_learn, c(list(d, ranks = TRUE), search))
       more <- identical(plain(update(one, 50)), plain(update(all, 50)))
       cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && more))
     }
     set.seed(me) # the first rank\'s key is everybody\'s
-    scores <- unlist(weft:::ranks_gather(bn_learn(d, iterations = 30, distributed = TRUE)$trace[30, ]))
+    scores <- unlist(weft:::ranks_gather(bn_learn(d, iterations = 30, run = weft_run(ranks = TRUE))$trace[30, ]))
     cat(sprintf("rank %d %s\\n", me, all(scores == scores[seq_len(length(scores) / 3)])))',
   clusters = '
     A <- irm_sample(40, 30, k = 3, density = 0.3, seed = 1)$A
     plain <- function(fit) fit[setdiff(names(fit), c("run", "call", "seconds", "reason", "stages"))]
     for (chains in c(2, 5)) {
       one <- irm(A, chains = chains, sweeps = 12, seed = 2)
-      all <- irm(A, chains = chains, sweeps = 12, seed = 2, distributed = TRUE)
+      all <- irm(A, chains = chains, sweeps = 12, seed = 2, run = weft_run(ranks = TRUE))
       cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && identical(one$run$state, all$run$state)))
     }',
   regulation = '
@@ -148,17 +151,17 @@ parts <- list(
       if (inherits(net, "weft_comparison")) return(list(net$edges, net$p_value, lapply(net$networks, plain)))
       list(as.matrix(net), attr(net, "edges"), attr(net, "stability"))
     }
-    settings <- list(list(x, resamples = 10, copies = 2, stability = TRUE),
+    settings <- list(list(x, resamples = 10, null_copies = 2, stability = TRUE),
                      list(x, resamples = 2), # one pair of halves: two ranks have none
                      list(x, regulators = 1:4, targets = 3:8, steps = 3, nonlinear = FALSE, resamples = 8),
                      list(x, compare = rep(1:2, 20), permutations = 3, resamples = 6),
                      list(cells, resamples = 6, stability = TRUE))
     for (set in settings) {
-      one <- do.call(regulation, c(set, seed = 3))
-      all <- do.call(regulation, c(set, seed = 3, distributed = TRUE))
+      one <- call_with(regulation, c(set, seed = 3))
+      all <- call_with(regulation, c(set, seed = 3, ranks = TRUE))
       cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all))))
     }
-    nets <- weft:::ranks_gather(plain(regulation(x, resamples = 4, distributed = TRUE))) # one key for all
+    nets <- weft:::ranks_gather(plain(regulation(x, control = list(resamples = 4), run = weft_run(ranks = TRUE)))) # one key for all
     cat(sprintf("rank %d %s\\n", me, all(vapply(nets, identical, NA, nets[[1]]))))',
   components = '
     # half, the others, three
@@ -185,14 +188,14 @@ parts <- list(
                   list(wide, k = 5, method = "gram"), list(square, k = 3, method = "gram"), list(few, scale = TRUE,
                     k = 4),
                   list(few, k = 3, weights = weights), list(holes, k = 3), list(tall, k = 3, precision = "single",
-                    tol = 1e-6))
+                    tolerance = 1e-6))
     for (test in tests) {
       part <- mine(nrow(test[[1]]))
       shared <- test
       shared[[1]] <- test[[1]][part, , drop = FALSE]
       if (!is.null(test$weights)) shared$weights <- test$weights[part]
-      one <- do.call(pca, c(test, seed = 1))
-      all <- do.call(pca, c(shared, seed = 1, distributed = TRUE))
+      one <- call_with(pca, c(test, seed = 1))
+      all <- call_with(pca, c(shared, seed = 1, ranks = TRUE))
       good <- if (isTRUE(test$precision == "single")) max(abs(one$d - all$d)) < 1e-9 else same(all, one)
       off <- function(what) max(abs(all[[what]] - one[[what]]))
       cat(sprintf("rank %d %s %s %.1e %.1e %.1e\\n", me, good, all$method, off("d"), off("rotation"), off("x")))
@@ -251,8 +254,9 @@ test_that("with a confidence, what is drawn over ranks is what one rank draws, a
     own <- list(1:1000, integer(), 1001:1005, 1006:n)[[me + 1]] # one has none
     ask <- which(seq_len(100) %/% 30 == me)
     sums <- function(..., weights = NULL) {
-      one <- as.matrix(kernel_sum(q, x, weights, ..., confidence = 0.95))[ask, ]
-      all <- kernel_sum(q[ask, ], x[own, ], weights[own, , drop = FALSE], ..., confidence = 0.95, distributed = TRUE)
+      one <- as.matrix(call_with(kernel_sum, list(q, x, weights, ..., confidence = 0.95)))[ask, ]
+      all <- call_with(kernel_sum, list(q[ask, ], x[own, ], weights[own, , drop = FALSE], ..., confidence = 0.95,
+        ranks = TRUE))
       max(0, abs(c(all) / c(one) - 1))
     }
     off <- c(
@@ -268,17 +272,18 @@ test_that("with a confidence, what is drawn over ranks is what one rank draws, a
     set.seed(me) # the first rank draws the key of all
     ways <- list(list(method = "direct"), list(method = "tree"), list(method = "tree", nodes = "samples"), list())
     for (how in ways) {
-      got <- do.call(kernel_sum, c(list(q[ask, ], x[own, ], bandwidth = 0.5, rel_error = 0.1, confidence = 1 - 1e-6,
-                                        distributed = TRUE), how))
+      got <- call_with(kernel_sum, c(list(q[ask, ], x[own, ], bandwidth = 0.5, rel_error = 0.1, confidence = 1 - 1e-6,
+                                        run = weft_run(ranks = TRUE)), how))
       if (any(abs(got / exact - 1) > 0.1)) cat(sprintf("rank %d, %s: bound broken\\n", me, toString(how)))
     }
-    none <- kernel_sum(q[ask, ], x[0, ], rel_error = 0.1, confidence = 0.9, method = "montecarlo", distributed = TRUE)
+    none <- kernel_sum(q[ask, ], x[0, ], rel_error = 0.1, method = "montecarlo", control = list(confidence = 0.9),
+      run = weft_run(ranks = TRUE))
     if (!identical(none, numeric(length(ask)))) cat("something of nothing\\n")
     cat(sprintf("rank %d done\\n", me))')
   expect_setequal(out, sprintf("rank %d done", 0:3))
   x <- matrix(1:6 / 6, 3)
-  expect_error(kernel_sum(x, rel_error = 0.1, method = "nystrom", distributed = TRUE), class = "weft_error_input",
-               regexp = "reduced set")
+  expect_error(kernel_sum(x, rel_error = 0.1, method = "nystrom", run = weft_run(ranks = TRUE)), "reduced set",
+               class = "weft_error_input")
 })
 
 # One rank sleeps before every block of queries; blocks are cut to take 0.2 s, however crowded the machine is.
@@ -286,8 +291,8 @@ test_that("queries of a slow rank migrate, and a rank that dies ends the job", {
   slow <- 'me <- attr(weft_ranks(), "rank")
     set.seed(me); x <- matrix(rnorm(24000 * 3), 24000)
     if (me == 0) suppressMessages(trace("sums_task", quote(Sys.sleep(0.8)), print = FALSE, where = asNamespace("weft")))
-    f <- kernel_sum(x, kernel = "cauchy", method = "direct", distributed = TRUE, verbose = TRUE, leave_one_out = TRUE,
-      backend = "cpu")
+    f <- kernel_sum(x, kernel = "cauchy", method = "direct", leave_one_out = TRUE,
+      run = weft_run("cpu", ranks = TRUE, verbose = TRUE))
     all <- do.call(rbind, weft:::ranks_gather(x))
     some <- c(1, 8000, 24000)
     cat(sprintf("rank %d %s\\n", me, isTRUE(all.equal(f[some], kernel_sum(x[some, ], all, kernel = "cauchy") - 1,
@@ -299,7 +304,7 @@ test_that("queries of a slow rank migrate, and a rank that dies ends the job", {
   expect_identical(counters$helped[2L], counters$given[1L])
   out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "x <- matrix(rnorm(3e5), ncol = 3)",
                         'if (me == 1) system(sprintf("(sleep 1; kill -KILL %d) >/dev/null 2>&1 &", Sys.getpid()))',
-                        'f <- kernel_sum(x, kernel = "cauchy", method = "direct", distributed = TRUE, backend = "cpu")',
+                        'f <- kernel_sum(x, kernel = "cauchy", method = "direct", run = weft_run("cpu", ranks = TRUE))',
                         'cat("went on\\n")'))
   expect_match(out, "rank 1 .*signal 9|EXIT CODE: 9",
                all = FALSE) # mpirun's words, which a job that hangs never gets to
@@ -312,8 +317,8 @@ test_that("ranks on different processors and back ends come to the same componen
     falling <- function(n, p) orthonormal(n, 40) %*% (1.5^-(1:40) * t(orthonormal(p, 40)))
     report <- function() for (x in list(falling(400, 150), falling(640, 560))) for (method in c("gram", "krylov")) {
       mine <- list(1:200, 201:397, 398:nrow(x))[[me + 1]]
-      one <- pca(x, k = 4, method = method, backend = "cpu", seed = 1)
-      all <- pca(x[mine, ], k = 4, method = method, seed = 1, distributed = TRUE)
+      one <- pca(x, k = 4, method = method, seed = 1, run = "cpu")
+      all <- pca(x[mine, ], k = 4, method = method, seed = 1, run = weft_run(ranks = TRUE))
       cat(sprintf("rank %d %s\n", me, max(abs(all$d - one$d), abs(all$rotation - one$rotation)) < 1e-12))
     }'
   expect_all_right <- function(setting) {
@@ -326,12 +331,12 @@ test_that("ranks on different processors and back ends come to the same componen
 })
 
 test_that("ranks with different columns, and what is not shared, are errors", {
-  calls <- c(`the columns of x` = "pca(matrix(rnorm(20), 5 - me), distributed = TRUE)",
-             `needs method` = 'pca(diag(5), method = "gs", distributed = TRUE)',
-             `must be complete` = "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), distributed = TRUE)",
-             `whether there are weights` = "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)",
+  calls <- c(`the columns of x` = "pca(matrix(rnorm(20), 5 - me), run = weft_run(ranks = TRUE))",
+             `needs method` = 'pca(diag(5), method = "gs", run = weft_run(ranks = TRUE))',
+             `must be complete` = "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), run = weft_run(ranks = TRUE))",
+             `whether there are weights` = "pca(diag(4), weights = if (me) 1:4, run = weft_run(ranks = TRUE))",
              `Not as on rank 0: .bandwidth. .rank 1.` =
-               "kernel_sum(matrix(1:4, 2), bandwidth = 1 + me, distributed = TRUE)")
+               "kernel_sum(matrix(1:4, 2), bandwidth = 1 + me, run = weft_run(ranks = TRUE))")
   found <- outcomes(2, character(), calls)
   for (said in names(calls)) expect_match(found[said, ], paste0("^weft_error_(input|ranks) .*", said))
   for (said in c("the columns of x", "must be complete")) { # one that is found together, one that each rank finds

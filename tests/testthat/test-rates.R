@@ -154,19 +154,21 @@ test_that("a small call starts no team of threads", {
     "threads <- function() length(list.files('/proc/self/task'))",
     "try_each <- function(calls) for (name in names(calls)) {",
     "  before <- threads()", "  calls[[name]]()", "  if (threads() > before) cat('TEAM', name, '\\n')", "}",
-    "try_each(list(rank = function() mi_rank(x, class, threads = t),",
-    "  pairs = function() mi_pairs(x, class, threads = t),",
-    "  triples = function() mi_triples(x, class, threads = t),",
-    "  select = function() mi_select(x, class, k = 2, threads = t),",
-    "  counts = function() mi_matrix(x, threads = t),",
-    "  numeric = function() mi_matrix(z, estimator = 'spearman', threads = t),",
-    "  clr = function() mi_network(z, 'clr', estimator = 'spearman', threads = t),",
-    "  cut = function() discretize(z, bins = 3, threads = t), pca = function() pca(z, 2, threads = t),",
-    "  direct = function() kernel_sum(z, bandwidth = 1, threads = t),",
-    "  tree = function() kernel_sum(z, bandwidth = 1, method = 'tree', threads = t),",
-    "  regression = function() kernel_regression(z, y, bandwidth = 1, threads = t)))",
+    "try_each(list(rank = function() mi_rank(x, class, run = weft_run(threads = t)),",
+    "  pairs = function() mi_pairs(x, class, run = weft_run(threads = t)),",
+    "  triples = function() mi_triples(x, class, run = weft_run(threads = t)),",
+    "  select = function() mi_select(x, class, k = 2, run = weft_run(threads = t)),",
+    "  counts = function() mi_matrix(x, run = weft_run(threads = t)),",
+    "  numeric = function() mi_matrix(z, estimator = 'spearman', run = weft_run(threads = t)),",
+    "  clr = function() mi_network(z, 'clr', estimator = 'spearman', run = weft_run(threads = t)),",
+    "  cut = function() discretize(z, bins = 3, run = weft_run(threads = t)),",
+    "  pca = function() pca(z, 2, run = weft_run(threads = t)),",
+    "  direct = function() kernel_sum(z, bandwidth = 1, run = weft_run(threads = t)),",
+    "  tree = function() kernel_sum(z, bandwidth = 1, method = 'tree', run = weft_run(threads = t)),",
+    "  regression = function() kernel_regression(z, y, bandwidth = 1, run = weft_run(threads = t))))",
     "cat('DONE', '\\n')", "big <- matrix(rnorm(4e5), 2000)", "before <- threads()",
-    "m <- mi_matrix(big, estimator = 'spearman', threads = t)", "cat('LARGE', threads() > before, '\\n')"),
+    "m <- mi_matrix(big, estimator = \'spearman\', run = weft_run(threads = t))",
+    "cat('LARGE', threads() > before, '\\n')"),
     env = "OMP_NUM_THREADS=4")
   expect_identical(grep("^TEAM", out, value = TRUE), character())
   expect_true("DONE " %in% out, label = paste(out, collapse = "\n"))
@@ -204,9 +206,10 @@ test_that("small work takes room for the threads that work, not for all", {
     f(threads)
     .Call(weft:::C_weft_memory, 0)[["allocations"]]
   }
-  calls <- list(pairs = function(t) mi_pairs(x, class, threads = t, backend = "cpu"),
-                triples = function(t) mi_triples(x[, 1:5], class, threads = t, backend = "cpu"),
-                matrix = function(t) mi_matrix(x, threads = t, backend = "cpu"),
-                rank = function(t) mi_rank(x, class, permutations = 9, seed = 1, threads = t, backend = "cpu"))
+  calls <- list(pairs = function(t) mi_pairs(x, class, run = weft_run("cpu", threads = t)),
+                triples = function(t) mi_triples(x[, 1:5], class, run = weft_run("cpu", threads = t)),
+                matrix = function(t) mi_matrix(x, run = weft_run("cpu", threads = t)),
+                rank = function(t) mi_rank(x, class, permutations = 9, seed = 1,
+                                           run = weft_run("cpu", threads = t)))
   for (name in names(calls)) expect_identical(asked(calls[[name]], 16), asked(calls[[name]], 1), info = name)
 })

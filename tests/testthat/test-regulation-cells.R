@@ -77,33 +77,37 @@ test_that("sums of blocks come together in groups of halves that memory holds", 
 test_that("a sparse matrix of many cells stays sparse, and is the same network in any order", {
   withr::local_seed(34)
   x <- sparse_cells(1200, 30)
-  expect_message(net <- regulation(x, resamples = 20, seed = 1), "size factor")
+  expect_message(net <- regulation(x, seed = 1, control = list(resamples = 20)), "size factor")
   expect_match(attr(net, "normalised"), "log2\\(1 \\+ x / size factor\\)")
   expect_output(print(net), "size factor")
   edges <- as.data.frame(net)
-  pair <- paste(pmin(edges$regulator, edges$target), pmax(edges$regulator, edges$target))
+  pair <- paste(pmin(edges$from, edges$to), pmax(edges$from, edges$to))
   expect_true(all(c("g2 g3", "g5 g6") %in% utils::head(pair, 25)))
-  expect_no_message(again <- regulation(x, transform = "counts", resamples = 20, seed = 1, threads = 1))
+  expect_no_message(again <- regulation(x, transform = "counts", seed = 1, run = weft_run(threads = 1),
+                                        control = list(resamples = 20)))
   expect_identical(as.matrix(again), as.matrix(net))
   shuffled <- x[sample(1200), ]
-  expect_identical(as.matrix(regulation(shuffled, transform = "counts", resamples = 20, seed = 1)), as.matrix(net))
+  expect_identical(as.matrix(regulation(shuffled, transform = "counts", seed = 1,
+                                        control = list(resamples = 20))), as.matrix(net))
   expect_gt(attr(net, "stability")$overlap, 0.7)
   expect_identical(attr(net, "stability")[["left_out"]], 12L)
-  plain <- regulation(x, transform = "none", resamples = 20, seed = 1)
+  plain <- regulation(x, transform = "none", seed = 1, control = list(resamples = 20))
   expect_null(attr(plain, "normalised"))
   expect_false(identical(as.matrix(plain), as.matrix(net)))
-  expect_no_message(ratios <- regulation(x / 3.7, resamples = 4, seed = 1)) # not whole: no counts
+  expect_no_message(ratios <- regulation(x / 3.7, seed = 1, control = list(resamples = 4))) # not whole: no counts
   expect_null(attr(ratios, "normalised"))
   other <- methods::as(x, "TsparseMatrix")
-  expect_identical(as.matrix(suppressMessages(regulation(other, resamples = 20, seed = 1))), as.matrix(net))
+  expect_identical(as.matrix(suppressMessages(regulation(other, seed = 1, control = list(resamples = 20)))),
+                   as.matrix(net))
   # of a dense matrix, by name
   dense <- as.matrix(x)[1:90, ]
   size <- pmax(rowSums(dense), 1)
-  expect_identical(as.matrix(regulation(dense, transform = "counts", resamples = 4, seed = 1)),
-                   as.matrix(regulation(log2(1 + dense / (size / mean(size))), resamples = 4, seed = 1)))
-  expect_null(attr(regulation(dense, resamples = 4, seed = 1), "normalised"))
-  expect_identical(as.matrix(suppressMessages(regulation(x[1:90, ], resamples = 4, seed = 1))),
-                   as.matrix(regulation(dense, transform = "counts", resamples = 4, seed = 1)))
+  expect_identical(as.matrix(regulation(dense, transform = "counts", seed = 1, control = list(resamples = 4))),
+                   as.matrix(regulation(log2(1 + dense / (size / mean(size))), seed = 1,
+                                        control = list(resamples = 4))))
+  expect_null(attr(regulation(dense, seed = 1, control = list(resamples = 4)), "normalised"))
+  expect_identical(as.matrix(suppressMessages(regulation(x[1:90, ], seed = 1, control = list(resamples = 4)))),
+                   as.matrix(regulation(dense, transform = "counts", seed = 1, control = list(resamples = 4))))
 })
 
 test_that("depth alone makes no edges between counts", {
@@ -133,10 +137,11 @@ test_that("mistakes with cells are classed errors, and memory is given back", {
   expect_error(regulation(bad, transform = "counts"), class = "weft_error_input", regexp = "not negative")
   expect_error(regulation(x, transform = "rpkm"), class = "weft_error_input")
   empty <- Matrix::Matrix(0, 1000, 3, sparse = TRUE, doDiag = FALSE)
-  expect_identical(nrow(as.data.frame(suppressMessages(regulation(empty, resamples = 4, seed = 1)))), 0L)
+  expect_identical(nrow(as.data.frame(suppressMessages(regulation(empty, seed = 1,
+                                                                  control = list(resamples = 4))))), 0L)
   skip_on_cran()
   withr::defer(.Call(weft:::C_weft_memory, 0))
-  work <- function() regulation(x, transform = "counts", resamples = 4, seed = 1)
+  work <- function() regulation(x, transform = "counts", seed = 1, control = list(resamples = 4))
   .Call(weft:::C_weft_memory, 0)
   work()
   asked <- .Call(weft:::C_weft_memory, 0)[["allocations"]]

@@ -16,11 +16,11 @@ conditions <- function(n, p = 12, changed = TRUE) {
 test_that("what appeared, went and turned is found, with its areas and sign", {
   withr::local_seed(21)
   d <- conditions(c(60, 50))
-  both <- regulation(d$x, compare = d$group, permutations = 39, resamples = 60, seed = 1)
+  both <- regulation(d$x, compare = d$group, permutations = 39, seed = 1, control = list(resamples = 60))
   expect_s3_class(both, "weft_comparison")
   expect_lte(both$p_value, 0.05)
   called <- as.data.frame(both, fdr = 0.05)
-  at <- paste(called$regulator, called$target)
+  at <- paste(called$from, called$to)
   expect_true(all(c("g5 g7", "g2 g3") %in% at))
   expect_identical(called$change[match(c("g5 g7", "g2 g3"), at)], c("appeared", "went"))
   expect_identical(called$effect, called$area_after - called$area_before)
@@ -28,25 +28,26 @@ test_that("what appeared, went and turned is found, with its areas and sign", {
   signed <- edges[c("area_before", "area_after")] * edges[c("sign_before", "sign_after")]
   expect_identical(edges$change == "turned",
                    !is.na(rowSums(signed)) & do.call(pmin, signed) <= -0.25 & do.call(pmax, signed) >= 0.25)
-  expect_true(any(edges$change[edges$regulator == "g11" & edges$target == "g12"] == "turned"))
+  expect_true(any(edges$change[edges$from == "g11" & edges$to == "g12"] == "turned"))
   expect_false(is.unsorted(edges$q_value))
   expect_true(all(edges$q_value >= both$p_value & edges$p_value >= 1 / 40))
   # a condition's network is that of its samples alone, with halves of the smaller condition's size
   first <- d$x[d$group == "after", ]
-  alone <- regulation(first, resamples = 60, seed = 1, steps = attr(both$networks$after, "steps"))
+  alone <- regulation(first, seed = 1, control = list(resamples = 60, steps = attr(both$networks$after, "steps")))
   expect_identical(as.matrix(both$networks$after), as.matrix(alone))
   expect_identical(as.data.frame(both$networks$after), as.data.frame(alone))
   area <- as.data.frame(alone)
   there <- edges[edges$area_after > 0, ]
   expect_equal(there$area_after,
-               area$area[match(paste(there$regulator, there$target), paste(area$regulator, area$target))])
+               area$area[match(paste(there$from, there$to), paste(area$from, area$to))])
 })
 
 test_that("a comparison depends on the seed alone, and levels of genes do not matter", {
   withr::local_seed(22)
   d <- conditions(c(20, 24, 16))
   run <- function(x = d$x, group = d$group, ...) {
-    as.data.frame(regulation(x, compare = group, permutations = 5, resamples = 10, seed = 2, ...))
+    as.data.frame(call_with(regulation, list(x, compare = group, permutations = 5, seed = 2, ...,
+                                             control = list(resamples = 10))))
   }
   edges <- run()
   expect_identical(names(edges)[4:10], c("effect", "area_before", "area_after", "area_late", "sign_before",
@@ -71,7 +72,8 @@ test_that("where conditions do not differ, p-values are even and few sets have e
     n <- if (k %% 2) c(16, 16) else c(14, 30)
     d <- conditions(n, p = 9, changed = FALSE)
     d$x[d$group == "after", 1:4] <- d$x[d$group == "after", 1:4] + k %% 3 # higher, no other network
-    both <- regulation(d$x, compare = d$group, permutations = 19, copies = 0, resamples = 20, seed = k)
+    both <- regulation(d$x, compare = d$group, permutations = 19, seed = k,
+                       control = list(null_copies = 0, resamples = 20))
     list(overall = both$p_value, p = both$edges$p_value, any = any(both$edges$q_value <= 0.05))
   })
   overall <- vapply(runs, `[[`, 0, "overall")
@@ -89,7 +91,8 @@ test_that("one condition that is noisier is no other network", {
     group <- rep(c("quiet", "noisy"), each = 40)
     spread <- rep(apply(e$x, 2, stats::sd), each = 40)
     e$x[group == "noisy", ] <- e$x[group == "noisy", ] + spread * weft:::draws("normal", 800, key = seed)
-    both <- regulation(e$x, compare = group, permutations = 19, copies = 0, resamples = 20, seed = seed)
+    both <- regulation(e$x, compare = group, permutations = 19, seed = seed,
+                       control = list(null_copies = 0, resamples = 20))
     c(both$p_value <= 0.05, !is.null(both$noise))
   }, logical(2))
   expect_lte(sum(runs[1, ]), 3) # of 12 at .05: more with probability .002
@@ -122,11 +125,11 @@ test_that("noise is added until correlations are as strong as in the weakest con
     expect_equal(left(weft:::noise_share(pairs, 1:100, 0.8, excess)), 0.8, tolerance = 1e-3)
   }
   expect_null(weft:::equal_noise(x, placed, factor(rep(1:2, 100)), how)$about)
-  both <- regulation(x, compare = groups, permutations = 9, resamples = 10, copies = 0, seed = 1)
+  both <- regulation(x, compare = groups, permutations = 9, seed = 1, control = list(resamples = 10, null_copies = 0))
   expect_output(print(both), "Correlations are weaker in noisy")
   expect_identical(as.matrix(both$networks$noisy),
-                   as.matrix(regulation(x, compare = groups, permutations = 1, resamples = 10, copies = 0,
-                                        seed = 1)$networks$noisy))
+                   as.matrix(regulation(x, compare = groups, permutations = 1, seed = 1,
+                                        control = list(resamples = 10, null_copies = 0))$networks$noisy))
   two <- weft:::changed_in_both(list(pair = 1:3, p_value = c(0.1, 0.2, 0.3), q_value = c(0.1, 0.5, 0.6), overall = 0.1),
                                 list(pair = c(1L, 3L), p_value = c(0.2, 0.1), q_value = c(0.05, 0.9), overall = 0.4))
   expect_identical(two, list(pair = 1:3, p_value = c(0.2, 1, 0.3), q_value = c(0.1, 1, 0.9), overall = 0.4))
@@ -153,7 +156,7 @@ test_that("tests of changes are permutation tests", {
 test_that("hard conditions", {
   withr::local_seed(24)
   constant <- matrix(1, 20, 3)
-  none <- regulation(constant, compare = rep(1:2, 10), permutations = 3, resamples = 4, seed = 1)
+  none <- regulation(constant, compare = rep(1:2, 10), permutations = 3, seed = 1, control = list(resamples = 4))
   expect_identical(nrow(none$edges), 0L)
   expect_identical(none$p_value, 1)
   expect_output(print(none), "not shown to differ")
@@ -164,23 +167,24 @@ test_that("hard conditions", {
   x <- regulated(20, 4)
   x[, 4] <- sample(c(-Inf, 0, Inf), 20, TRUE)
   group <- factor(rep(c("a b", "c\"d"), 10), c("unused", "a b", "c\"d"))
-  odd <- regulation(x, compare = group, permutations = 3, resamples = 4, seed = 1)
+  odd <- regulation(x, compare = group, permutations = 3, seed = 1, control = list(resamples = 4))
   expect_true(all(c("area_a b", "area_c\"d") %in% names(odd$edges)))
-  one <- regulation(x, regulators = 1, targets = 2, compare = rep(1:2, 10), permutations = 3, resamples = 4, seed = 1)
+  one <- regulation(x, regulators = 1, targets = 2, compare = rep(1:2, 10), permutations = 3, seed = 1,
+                    control = list(resamples = 4))
   expect_lte(nrow(one$edges), 1)
   expect_error(regulation(x, compare = 1:20), class = "weft_error_input", regexp = "at least 8")
   expect_error(regulation(x, compare = rep(1, 20)), class = "weft_error_input", regexp = "two conditions")
   expect_error(regulation(x, compare = c(NA, rep(1:2, 10)[-1])), class = "weft_error_input", regexp = "missing")
   expect_error(regulation(x, compare = 1:3), class = "weft_error_input", regexp = "one value")
   expect_error(regulation(x, compare = rep(1:2, 10), permutations = 0), class = "weft_error_input")
-  expect_error(regulation(x, stability = "yes"), class = "weft_error_input")
+  expect_error(regulation(x, control = list(stability = "yes")), class = "weft_error_input")
   expect_error(regulation(), class = "weft_error_input", regexp = "x")
 })
 
 test_that("a comparison is one for tables, files, other packages and pictures", {
   withr::local_seed(25)
   d <- conditions(c(40, 40))
-  both <- regulation(d$x, compare = d$group, permutations = 19, resamples = 20, seed = 1)
+  both <- regulation(d$x, compare = d$group, permutations = 19, seed = 1, control = list(resamples = 20))
   expect_output(print(both, n = 2), "before \\(40 samples\\) and after \\(40 samples\\)")
   s <- summary(both)
   expect_identical(sum(s$changes), s$changed)
@@ -189,13 +193,13 @@ test_that("a comparison is one for tables, files, other packages and pictures", 
   expect_identical(tidy(both), as.data.frame(both))
   tables <- network_tables(both)
   expect_true(tables$directed)
-  expect_identical(tables$edges$from, both$edges$regulator)
+  expect_identical(tables$edges$from, both$edges$from)
   for (format in c("graphml", "sif", "csv")) {
     file <- withr::local_tempfile(fileext = paste0(".", format))
     expect_no_warning(write_network(both, file))
     lines <- readLines(file)
     if (format == "graphml") expect_true(any(grepl("edgedefault=\"directed\"", lines)))
-    first <- paste(both$edges[1, c("regulator", "change", "target")], collapse = "\t")
+    first <- paste(both$edges[1, c("from", "change", "to")], collapse = "\t")
     if (format == "sif") expect_identical(lines[1], first)
     if (format == "csv") expect_equal(utils::read.csv(file)$q_value, both$edges$q_value)
   }
@@ -212,29 +216,30 @@ test_that("a comparison is one for tables, files, other packages and pictures", 
 test_that("stability is the overlap of the heaviest edges without some samples", {
   withr::local_seed(26)
   x <- regulated(60, 15)
-  net <- regulation(x, resamples = 40, seed = 3)
+  net <- regulation(x, seed = 3, control = list(resamples = 40))
   s <- attr(net, "stability")
   expect_identical(s[-1], list(top = 15L, left_out = 1L, samples = 60L, runs = 3L))
   without <- .Call(weft:::C_weft_regulation_orders, x, list(count = 3, purpose = 1, key = c(0, 3)),
                    weft:::run_control())[1, ] + 1L
   heavy <- function(net) {
     e <- as.data.frame(net)
-    paste(e$regulator, e$target)[1:15]
+    paste(e$from, e$to)[1:15]
   }
   overlap <- vapply(without, function(i) {
-    less <- regulation(x[-i, ], resamples = 40, copies = 0, seed = 3, steps = attr(net, "steps"))
+    less <- regulation(x[-i, ], seed = 3, control = list(resamples = 40, null_copies = 0, steps = attr(net, "steps")))
     mean(heavy(net) %in% heavy(less))
   }, 0)
   expect_equal(s$overlap, mean(overlap))
   expect_output(print(net), sprintf("Without one of 60 samples %.0f %% of the 15 heaviest", 100 * s$overlap))
-  expect_null(attr(regulation(x, resamples = 4, copies = 0, seed = 3), "stability"))
-  expect_null(attr(regulation(x, resamples = 4, stability = FALSE, seed = 3), "stability"))
-  expect_false(is.null(attr(regulation(x, resamples = 4, copies = 0, stability = TRUE, seed = 3), "stability")))
-  expect_null(attr(regulation(x[1:4, ], resamples = 4, stability = TRUE, seed = 3), "stability"))
-  many <- regulation(regulated(300, 4), resamples = 4, stability = TRUE, seed = 1)
+  expect_null(attr(regulation(x, seed = 3, control = list(resamples = 4, null_copies = 0)), "stability"))
+  expect_null(attr(regulation(x, seed = 3, control = list(resamples = 4, stability = FALSE)), "stability"))
+  expect_false(is.null(attr(regulation(x, seed = 3,
+                                       control = list(resamples = 4, null_copies = 0, stability = TRUE)), "stability")))
+  expect_null(attr(regulation(x[1:4, ], seed = 3, control = list(resamples = 4, stability = TRUE)), "stability"))
+  many <- regulation(regulated(300, 4), seed = 1, control = list(resamples = 4, stability = TRUE))
   expect_identical(attr(many, "stability")$left_out, 3L)
   expect_match(weft:::stability_text(many), "Without 3 of 300 samples")
-  none <- regulation(matrix(1, 9, 3), resamples = 4, stability = TRUE, seed = 1)
+  none <- regulation(matrix(1, 9, 3), seed = 1, control = list(resamples = 4, stability = TRUE))
   expect_null(weft:::stability_text(none))
 })
 
@@ -244,8 +249,8 @@ test_that("fewer features are chosen where samples or regulators are few", {
   expect_identical(steps_of(500, c(1, 2, 3, 4, 8, 9)), c(1, 1, 2, 2, 4, 5))
   withr::local_seed(27)
   x <- regulated(20, 5)
-  expect_identical(attr(regulation(x, resamples = 4, seed = 1), "steps"), 2)
-  expect_identical(attr(regulation(x, 1:2, resamples = 4, seed = 1), "steps"), 1)
-  expect_identical(as.matrix(regulation(x, resamples = 4, seed = 1)),
-                   as.matrix(regulation(x, resamples = 4, steps = 2, seed = 1)))
+  expect_identical(attr(regulation(x, seed = 1, control = list(resamples = 4)), "steps"), 2)
+  expect_identical(attr(regulation(x, 1:2, seed = 1, control = list(resamples = 4)), "steps"), 1)
+  expect_identical(as.matrix(regulation(x, seed = 1, control = list(resamples = 4))),
+                   as.matrix(regulation(x, seed = 1, control = list(resamples = 4, steps = 2))))
 })

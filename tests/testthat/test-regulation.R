@@ -186,7 +186,7 @@ test_that("halves dealt over several parts give the same choices", {
 test_that("edges, weights and q-values follow from the choices", {
   withr::local_seed(7)
   x <- regulated(40, 12)
-  net <- regulation(x, steps = 5, resamples = 30, copies = 2, seed = 5)
+  net <- regulation(x, seed = 5, control = list(steps = 5, resamples = 30, null_copies = 2))
   samples <- regulation_samples(x, 30, 2, c(0, 5))
   choose <- function(halves, favour) reference_choices(reference_scores(x), 0:11, 0:11, samples$rows[, halves],
                                                        samples$partner, 5, TRUE, favour)
@@ -204,7 +204,7 @@ test_that("edges, weights and q-values follow from the choices", {
   edges <- as.data.frame(net)
   expect_identical(nrow(edges), sum(area > 0))
   expect_false(is.unsorted(-edges$weight))
-  at <- cbind(match(edges$regulator, colnames(x)), match(edges$target, colnames(x)))
+  at <- cbind(match(edges$from, colnames(x)), match(edges$to, colnames(x)))
   expect_equal(edges$area, area[at], tolerance = 1e-12)
   expect_equal(edges$weight, net[at], tolerance = 1e-12, ignore_attr = TRUE)
   for (k in c(1, 5, nrow(edges))) { # signs and frequencies of some, by hand
@@ -225,12 +225,13 @@ test_that("edges, weights and q-values follow from the choices", {
 test_that("the bound for complementary halves is not given where halves share samples", {
   withr::local_seed(10)
   x <- regulated(40, 6)
-  bound <- function(rows) as.data.frame(regulation(x[rows, ], resamples = 20, copies = 0, seed = 1))$expected_false
+  bound <- function(rows) as.data.frame(regulation(x[rows, ], seed = 1,
+                                                   control = list(resamples = 20, null_copies = 0)))$expected_false
   expect_true(any(!is.na(bound(1:40))))
   expect_true(any(!is.na(bound(1:32))))
   expect_true(all(is.na(bound(1:31))))
-  both <- regulation(x, compare = rep(c("few", "many"), c(8, 32)), permutations = 1, resamples = 20, copies = 0,
-                     seed = 1)
+  both <- regulation(x, compare = rep(c("few", "many"), c(8, 32)), permutations = 1, seed = 1,
+                     control = list(resamples = 20, null_copies = 0))
   expect_true(all(is.na(as.data.frame(both$networks$few)$expected_false)))
   expect_true(any(!is.na(as.data.frame(both$networks$many)$expected_false)))
 })
@@ -239,8 +240,8 @@ test_that("few samples: the values find more edges than their ranks alone", {
   withr::local_seed(12)
   ranks_only <- function(x) apply(x, 2, function(v) stats::qnorm((rank(v) - 0.5) / length(v)))
   true_first <- function(x, edges) {
-    found <- as.data.frame(regulation(x, copies = 0, seed = 1))[seq_along(edges), ]
-    mean(edges %in% paste(found$regulator, found$target))
+    found <- as.data.frame(regulation(x, seed = 1, control = list(null_copies = 0)))[seq_along(edges), ]
+    mean(edges %in% paste(found$from, found$to))
   }
   gained <- replicate(12, {
     x <- matrix(rnorm(24 * 30), 24, dimnames = list(sprintf("s%d", 1:24), sprintf("g%d", 1:30)))
@@ -261,20 +262,20 @@ test_that("the network finds what regulates, with its sign, and a list of regula
              matrix(rnorm(n * 25), n))
   colnames(x)[6:30] <- sprintf("N%d", 6:30)
   edges <- as.data.frame(regulation(x, regulators = c("A", "B", sprintf("N%d", 6:20)), seed = 1))[1:4, ]
-  expect_setequal(paste(edges$regulator, edges$target), c("A C", "B C", "A D", "B E"))
-  expect_equal(edges$sign[match(c("A C", "B C", "A D", "B E"), paste(edges$regulator, edges$target))], c(1, -1, 1, -1))
-  expect_true(all(is.na(edges$direction[edges$target %in% c("C", "D")])))
-  net <- regulation(x, regulators = c("B", "A"), targets = c("D", "C"), resamples = 10, seed = 1)
+  expect_setequal(paste(edges$from, edges$to), c("A C", "B C", "A D", "B E"))
+  expect_equal(edges$sign[match(c("A C", "B C", "A D", "B E"), paste(edges$from, edges$to))], c(1, -1, 1, -1))
+  expect_true(all(is.na(edges$direction[edges$to %in% c("C", "D")])))
+  net <- regulation(x, regulators = c("B", "A"), targets = c("D", "C"), seed = 1, control = list(resamples = 10))
   expect_identical(dimnames(net), list(c("B", "A"), c("D", "C")))
-  expect_identical(dim(as.matrix(regulation(x, regulators = c("B", "A", "C"), targets = "D", resamples = 10,
-                                            seed = 1))), c(3L, 1L))
+  expect_identical(dim(as.matrix(regulation(x, regulators = c("B", "A", "C"), targets = "D", seed = 1,
+                                            control = list(resamples = 10)))), c(3L, 1L))
 })
 
 test_that("with names of samples, rounding of their values changes little", {
   withr::local_seed(8)
   x <- regulated(60, 12)
   near <- x * (1 + 1e-14 * rnorm(length(x)))
-  weights <- function(x) as.matrix(regulation(x, resamples = 20, seed = 1))
+  weights <- function(x) as.matrix(regulation(x, seed = 1, control = list(resamples = 20)))
   expect_false(identical(weights(near), weights(x))) # their values name the samples
   rownames(x) <- rownames(near) <- paste0("s", 1:60)
   expect_identical(weights(near), weights(x))
@@ -285,23 +286,24 @@ test_that("with names of samples, rounding of their values changes little", {
 test_that("seeds, threads, units and the order of samples", {
   withr::local_seed(9)
   x <- regulated(50, 20)
-  net <- as.matrix(regulation(x, resamples = 20, seed = 3))
-  expect_identical(as.matrix(regulation(x, resamples = 20, seed = 3, threads = 1)), net)
-  expect_false(identical(as.matrix(regulation(x, resamples = 20, seed = 4)), net))
+  net <- as.matrix(regulation(x, seed = 3, control = list(resamples = 20)))
+  expect_identical(as.matrix(regulation(x, seed = 3, run = weft_run(threads = 1), control = list(resamples = 20))), net)
+  expect_false(identical(as.matrix(regulation(x, seed = 4, control = list(resamples = 20))), net))
   shuffled <- x[sample(50), ]
-  expect_identical(as.matrix(regulation(shuffled, resamples = 20, seed = 3)), net)
-  expect_identical(as.matrix(regulation(as.data.frame(x), resamples = 20, seed = 3)), net)
+  expect_identical(as.matrix(regulation(shuffled, seed = 3, control = list(resamples = 20))), net)
+  expect_identical(as.matrix(regulation(as.data.frame(x), seed = 3, control = list(resamples = 20))), net)
   state <- .Random.seed
-  regulation(x, resamples = 4, seed = 1)
+  regulation(x, seed = 1, control = list(resamples = 4))
   expect_identical(.Random.seed, state)
-  drawn <- withr::with_seed(1, as.matrix(regulation(x, resamples = 20)))
-  expect_identical(withr::with_seed(1, as.matrix(regulation(x, resamples = 20))), drawn)
+  drawn <- withr::with_seed(1, as.matrix(regulation(x, control = list(resamples = 20))))
+  expect_identical(withr::with_seed(1, as.matrix(regulation(x, control = list(resamples = 20)))), drawn)
 })
 
 test_that("leaving a sample out keeps most of the heaviest edges", {
   withr::local_seed(10)
   x <- regulated(200, 60)
-  top <- function(x) with(utils::head(as.data.frame(regulation(x, copies = 0, seed = 1)), 60), paste(regulator, target))
+  top <- function(x) with(utils::head(as.data.frame(regulation(x, seed = 1, control = list(null_copies = 0))), 60),
+                          paste(from, to))
   all <- top(x)
   expect_true(all(vapply(c(1, 77, 200), function(i) mean(top(x[-i, ]) %in% all), 0) >= 0.85))
 })
@@ -309,7 +311,7 @@ test_that("leaving a sample out keeps most of the heaviest edges", {
 test_that("independent genes have few edges at the stated rate", {
   withr::local_seed(11)
   called <- vapply(1:60, function(k) {
-    net <- regulation(matrix(rnorm(25 * 30), 25), resamples = 50, copies = 20, seed = k)
+    net <- regulation(matrix(rnorm(25 * 30), 25), seed = k, control = list(resamples = 50, null_copies = 20))
     c(nrow(as.data.frame(net, fdr = 0.05)), nrow(as.data.frame(net, fdr = 0.2))) > 0
   }, c(NA, NA))
   expect_lte(sum(called[1, ]), 7) # 60 runs at .05: more than 7 with probability .01
@@ -319,19 +321,19 @@ test_that("independent genes have few edges at the stated rate", {
 test_that("hard data", {
   withr::local_seed(12)
   two <- matrix(rnorm(8), 4)
-  expect_identical(dim(regulation(two, resamples = 2, seed = 1)), c(2L, 2L))
+  expect_identical(dim(regulation(two, seed = 1, control = list(resamples = 2))), c(2L, 2L))
   constant <- cbind(a = rep(1, 10), b = rep(2, 10))
-  net <- regulation(constant, seed = 1, resamples = 10)
+  net <- regulation(constant, seed = 1, control = list(resamples = 10))
   expect_true(all(net == 0))
   expect_identical(nrow(as.data.frame(net)), 0L)
   expect_output(print(net), "0 edges ranked")
   expect_identical(summary(net)$edges, 0L)
   huge <- cbind(a = rnorm(30) * 1e300, b = rnorm(30) * 1e-300, c = c(-Inf, Inf, rnorm(28)))
-  expect_true(all(is.finite(regulation(huge, seed = 1, resamples = 10))))
+  expect_true(all(is.finite(regulation(huge, seed = 1, control = list(resamples = 10)))))
   same <- matrix(rep(rnorm(20), 5), 20) # five times one gene: the first that is not the target
-  net <- regulation(same, seed = 1, resamples = 10, nonlinear = FALSE)
+  net <- regulation(same, seed = 1, nonlinear = FALSE, control = list(resamples = 10))
   expect_identical(which(as.matrix(net) > 0, arr.ind = TRUE)[, 1], c(2L, 1L, 1L, 1L, 1L), ignore_attr = TRUE)
-  one <- regulation(regulated(20, 5), regulators = 1, targets = 2, resamples = 4, seed = 1)
+  one <- regulation(regulated(20, 5), regulators = 1, targets = 2, seed = 1, control = list(resamples = 4))
   expect_identical(dim(one), c(1L, 1L))
 })
 
@@ -346,16 +348,17 @@ test_that("mistakes are classed errors", {
   expect_error(regulation(x, targets = 9), class = "weft_error_input", regexp = "9")
   expect_error(regulation(x, regulators = c(TRUE, FALSE)), class = "weft_error_input")
   expect_error(regulation(x, regulators = character()), class = "weft_error_input")
-  expect_error(regulation(x, resamples = 3), class = "weft_error_input", regexp = "even")
-  expect_error(regulation(x, tfs = "g1"), class = "weft_error_input", regexp = "no `tfs`.*called `regulators`")
+  expect_error(regulation(x, control = list(resamples = 3)), class = "weft_error_input", regexp = "even")
+  expect_error(regulation(x, tfs = "g1"), class = "weft_error_input",
+               regexp = "Unknown argument `tfs`; did you mean `regulators`")
   expect_error(regulation(x, group = 1, nsplit = 2), class = "weft_error_input",
-               regexp = "called `compare`.*`resamples`")
-  expect_error(regulation(x, whatever = 1), class = "weft_error_input", regexp = "no `whatever`")
-  expect_error(regulation(x, steps = 0), class = "weft_error_input")
-  expect_error(regulation(x, copies = -1), class = "weft_error_input")
+               regexp = "did you mean `compare`.*`nsplit`; did you mean `control = list\\(resamples")
+  expect_error(regulation(x, whatever = 1), class = "weft_error_input", regexp = "Unknown argument `whatever`\\.")
+  expect_error(regulation(x, control = list(steps = 0)), class = "weft_error_input")
+  expect_error(regulation(x, control = list(null_copies = -1)), class = "weft_error_input")
   expect_error(regulation(data.frame(a = letters)), class = "weft_error_input")
-  expect_error(as.data.frame(regulation(x, resamples = 2, copies = 0), fdr = 0.1), class = "weft_error_input",
-               regexp = "copies")
+  net <- regulation(x, control = list(resamples = 2, null_copies = 0))
+  expect_error(as.data.frame(net, fdr = 0.1), class = "weft_error_input", regexp = "copies")
 })
 
 test_that("of many genes some are picked as regulators, which is said", {
@@ -363,10 +366,12 @@ test_that("of many genes some are picked as regulators, which is said", {
   n <- 30
   x <- matrix(rnorm(n * 2100), n)
   for (j in 101:400) x[, j] <- x[, j] * 0.3 + x[, 2050]
-  expect_message(net <- regulation(x, targets = 1:3, resamples = 2, copies = 0, seed = 1), "2,000 of 2,100")
+  expect_message(net <- regulation(x, targets = 1:3, seed = 1,
+                                   control = list(resamples = 2, null_copies = 0)), "2,000 of 2,100")
   expect_identical(nrow(net), 2000L)
   expect_true("V2050" %in% rownames(net))
-  expect_no_message(all <- regulation(x, regulators = "all", targets = 1:3, resamples = 2, copies = 0, seed = 1))
+  expect_no_message(all <- regulation(x, regulators = "all", targets = 1:3, seed = 1,
+                                      control = list(resamples = 2, null_copies = 0)))
   expect_identical(nrow(all), 2100L)
   r2 <- stats::cor(weft:::regulation_scores(x, weft:::run_control())[, seq_len(40)])^2
   diag(r2) <- 0
@@ -380,9 +385,11 @@ test_that("a progress handler is called, and its error stops the work", {
   withr::local_options(weft.poll = 0)
   x <- regulated(30, 20)
   polls <- 0
-  regulation(x, resamples = 20, seed = 1, progress = function(done, total) polls <<- polls + 1)
+  regulation(x, seed = 1, run = weft_run(progress = function(done, total) polls <<- polls + 1),
+             control = list(resamples = 20))
   expect_gte(polls, 4)
-  expect_error(regulation(x, resamples = 20, progress = function(done, total) stop("enough")), "enough")
+  expect_error(regulation(x, run = weft_run(progress = function(done, total) stop("enough")),
+                          control = list(resamples = 20)), "enough")
   expect_identical(.Call(weft:::C_weft_memory, NULL)[["host"]], 0)
 })
 
@@ -391,7 +398,7 @@ test_that("a failed allocation is an error, and nothing leaks", {
   withr::defer(.Call(weft:::C_weft_memory, 0))
   x <- regulated(12, 8)
   for (backend in test_backends()) {
-    work <- function() regulation(x, resamples = 4, seed = 1, backend = backend)
+    work <- function() regulation(x, seed = 1, run = backend, control = list(resamples = 4))
     work()
     .Call(weft:::C_weft_memory, 0)
     work()
@@ -411,12 +418,13 @@ test_that("a failed allocation is an error, and nothing leaks", {
 test_that("a directed network is one for tables, files, other packages and pictures", {
   withr::local_seed(14)
   x <- regulated(60, 12)
-  net <- regulation(x, regulators = c("g2", "g5", "g8"), targets = c("g3", "g6", "g9", "g2"), resamples = 20, seed = 1)
+  net <- regulation(x, regulators = c("g2", "g5", "g8"), targets = c("g3", "g6", "g9", "g2"), seed = 1,
+                    control = list(resamples = 20))
   tables <- network_tables(net)
   expect_true(tables$directed)
   expect_setequal(tables$nodes$name, c("g2", "g3", "g5", "g6", "g8", "g9"))
   expect_identical(names(tables$edges)[1:3], c("from", "to", "weight"))
-  expect_identical(tables$edges$from, as.data.frame(net)$regulator)
+  expect_identical(tables$edges$from, as.data.frame(net)$from)
   nameless <- net
   colnames(nameless)[2L] <- NA
   expect_error(network_tables(nameless), "Features must have names", class = "weft_error_input")
@@ -447,12 +455,12 @@ test_that("genes of one name are told apart by numbers", {
   set.seed(1)
   a <- stats::rnorm(80)
   y <- cbind(a = a, b = a + stats::rnorm(80) / 3, c = stats::rnorm(80), d = stats::rnorm(80))
-  of <- function(x) as.data.frame(regulation(x, resamples = 20, seed = 1))
+  of <- function(x) as.data.frame(regulation(x, seed = 1, control = list(resamples = 20)))
   apart <- of(y)
   colnames(y) <- c("g", "g", "c", "d")
   expect_message(same <- of(y), "genes share: `g`")
   expect_identical(same[-(1:2)], apart[-(1:2)])
-  expect_setequal(same$regulator, c("g", "g.1", "c", "d"))
+  expect_setequal(same$from, c("g", "g.1", "c", "d"))
 })
 
 test_that("conditions that are a level NA are refused", {

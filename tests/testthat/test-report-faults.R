@@ -5,7 +5,7 @@ skip_if_not(rmarkdown::pandoc_available("1.12.3"), "no pandoc")
 skip_on_cran()
 
 e <- weft_example("expression", n = 60, p = 30, seed = 4, missing = 0, spoilt = FALSE)
-fit <- gene_network(e$x, e$class, seed = 1, progress = FALSE, regulators = colnames(e$x)[1:8],
+fit <- gene_network(e$x, e$class, seed = 1, run = weft_run(progress = FALSE), regulators = colnames(e$x)[1:8],
                     steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE))
 
 test_that("a network with candidate regulators has a report: their directions were not tried the other way", {

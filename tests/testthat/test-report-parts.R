@@ -5,7 +5,7 @@ skip_if_not(rmarkdown::pandoc_available("1.12.3"), "no pandoc")
 skip_on_cran()
 
 e <- weft_example("expression", n = 60, p = 40, seed = 4, missing = 0, spoilt = FALSE)
-fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, progress = FALSE,
+fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, run = weft_run(progress = FALSE),
                     steps = list(clusters = list(method = "irm", chains = 1, sweeps = 20),
                                  pairs = list(permutations = 9), bayes = list(genes = 6, iterations = 500)))
 
@@ -214,9 +214,9 @@ test_that("settings are the call's, else the defaults, and nothing of the call i
 
 test_that("results without class, with three classes, of levels, and with steps left out have a report", {
   quick <- function(x, ..., network = list()) {
-    suppressWarnings(gene_network(x, ..., seed = 1, progress = FALSE, steps = list(
+    suppressWarnings(call_with(gene_network, list(x, ..., seed = 1, run = weft_run(progress = FALSE), steps = list(
       pairs = FALSE, network = network, bayes = list(genes = 5, iterations = 300),
-      clusters = list(method = "irm", chains = 1, sweeps = 10))))
+      clusters = list(method = "irm", chains = 1, sweeps = 10)))))
   }
   says(knitted(quick(e$x)), "Groups of samples and genes")
   three <- quick(e$x, rep(c("a", "b", "c"), 20))
@@ -225,7 +225,7 @@ test_that("results without class, with three classes, of levels, and with steps 
   levels <- quick(snps$x, snps$class)
   says(knitted(levels), "Bayesian network")
   says(knitted(quick(e$x, network = list(method = "clr"))), "Edges have no direction")
-  says(knitted(gene_network(e$x, seed = 1, progress = FALSE,
+  says(knitted(gene_network(e$x, seed = 1, run = weft_run(progress = FALSE),
                             steps = list(network = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE,
                                          components = FALSE))), "Samples")
   nothing <- matrix(weft:::draws("normal", 30 * 12, key = 9), 30, dimnames = list(NULL, letters[1:12]))
@@ -282,8 +282,8 @@ test_that("groups and networks on which chains disagree are no findings, and say
   groups <- fit
   for (rhat in c(4.1, 1)) {
     groups$clusters$rhat[] <- rhat
-    found <- weft:::report_findings(groups, most = 9L)
-    text <- paste(c(utils::capture.output(weft:::report_groups(groups, 5)), weft:::clusters_text(groups$clusters)),
+    found <- weft:::findings_of(groups, most = 9L)
+    text <- paste(c(utils::capture.output(weft:::groups_section(groups, 5)), weft:::clusters_text(groups$clusters)),
                   collapse = " ")
     expect_identical("clusters" %in% found$section, rhat < 2)
     expect_identical(names(attr(found, "open")), if (rhat > 2) "clusters" else character())
@@ -291,7 +291,7 @@ test_that("groups and networks on which chains disagree are no findings, and say
     expect_identical(grepl("do not interpret the groups", text, fixed = TRUE), rhat > 2)
     expect_identical(grepl("mutual information", text, fixed = TRUE), rhat < 2) # no p-value of what is not there
     expect_identical(grepl("agreement", paste(utils::capture.output(print(groups)), collapse = " ")), rhat < 2)
-    page <- on_a_page(weft:::report_groups(groups, 5))
+    page <- on_a_page(weft:::groups_section(groups, 5))
     expect_identical(grepl("<details>\n<summary>Tables of these groups, to look at", page, fixed = TRUE), rhat > 2)
   }
   bayes <- fit
@@ -300,10 +300,10 @@ test_that("groups and networks on which chains disagree are no findings, and say
   bayes$bayes$dag[2L, 1L] <- 1L
   for (rhat in c(1.3, 1)) {
     bayes$bayes$diagnostics$r_hat <- rhat
-    found <- weft:::report_findings(bayes, most = 9L)
+    found <- weft:::findings_of(bayes, most = 9L)
     expect_identical("bayes" %in% found$section, rhat == 1)
     expect_identical("bayes" %in% names(attr(found, "open")), rhat != 1)
-    text <- paste(utils::capture.output(weft:::report_bayes(bayes, 5)), collapse = " ")
+    text <- paste(utils::capture.output(weft:::bayes_section(bayes, 5)), collapse = " ")
     expect_identical(grepl("the chains disagree", text, fixed = TRUE), rhat != 1)
     expect_identical(grepl("The surest of its edges", text, fixed = TRUE), rhat == 1)
   }
@@ -318,7 +318,7 @@ test_that("the surest edges come first, whichever way they point", {
   bayes$bayes$edges[4L, 3L] <- 0.399
   names <- rownames(bayes$bayes$dag)
   told <- sprintf("%s with %s (0.999, direction open) and %s -> %s (0.95)", names[3L], names[4L], names[2L], names[1L])
-  found <- weft:::report_findings(bayes, most = 9L)
+  found <- weft:::findings_of(bayes, most = 9L)
   expect_match(found$text[found$section == "bayes"], told, fixed = TRUE)
   expect_match(found$text[found$section == "bayes"], "2 pairs depend on each other given the others \\(posterior")
   printed <- gsub("\\s+", " ", paste(utils::capture.output(print(bayes)), collapse = " "))
@@ -351,7 +351,7 @@ test_that("columns are genes, or probes where several measure one", {
   symbols[best[2L]] <- symbols[best[1L]] # the two best measure one gene
   probes$quality <- weft:::group_symbols(probes$quality, symbols)
   expect_identical(weft:::columns_text(probes$quality, 1), "1 probe")
-  found <- weft:::report_findings(probes, most = 9L)
+  found <- weft:::findings_of(probes, most = 9L)
   sure <- sum(fit$ranking$q_value <= 0.05)
   expect_match(found$text[found$section == "ranking"],
                sprintf("^%d of 40 probes, of %d genes, differ", sure, sure - 1L))
@@ -525,7 +525,7 @@ test_that("nothing is strong but tests of differences, and not these where somet
   confounded <- fit
   confounded$quality$confounding <- data.frame(kind = "batch", text = "Class and batch agree (p 0.01): 9 of 10.",
                                                p = 0.01)
-  found <- weft:::report_findings(confounded, most = 9L)
+  found <- weft:::findings_of(confounded, most = 9L)
   expect_false("strong" %in% found$strength)
   expect_match(attr(found, "caution"), "^Class and batch agree \\(p 0.01\\): a difference between classes may be one")
   expect_match(weft:::findings_page(confounded), "With care", all = FALSE)

@@ -11,7 +11,7 @@ analysed <- function(rename) {
   rownames(e$x) <- rename(rownames(e$x))
   class <- factor(e$class, labels = rename(c("control", "case")))
   batch <- factor(e$batch, labels = rename(c("first", "second")))
-  gene_network(e$x, class, batch = batch, seed = 2, progress = FALSE,
+  gene_network(e$x, class, batch = batch, seed = 2, run = weft_run(progress = FALSE),
                steps = list(clusters = list(method = "irm", chains = 1, sweeps = 20), pairs = list(permutations = 9),
                             bayes = list(genes = 6, iterations = 500)))
 }
@@ -211,7 +211,7 @@ test_that("what weft itself says is ASCII, which every locale has", {
 })
 
 test_that("findings are sure, at most five, and lead to their evidence", {
-  found <- weft:::report_findings(harmless)
+  found <- weft:::findings_of(harmless)
   expect_lte(nrow(found), 5)
   expect_identical(found$strength, found$strength[order(match(found$strength, names(weft:::strengths)))])
   expect_match(found$text[found$section == "ranking"],
@@ -230,9 +230,9 @@ test_that("noise is no finding", {
     noise <- matrix(weft:::draws("normal", 40 * 30, key = key), 40,
                     dimnames = list(paste0("s", 1:40), paste0("g", 1:30)))
     class <- rep(c("one", "two"), 20)
-    fit <- gene_network(noise, class, seed = key, progress = FALSE,
+    fit <- gene_network(noise, class, seed = key, run = weft_run(progress = FALSE),
                         steps = list(bayes = FALSE, clusters = list(method = "irm", chains = 2, sweeps = 40)))
-    found <- weft:::report_findings(fit)
+    found <- weft:::findings_of(fit)
     expect_false("strong" %in% found$strength)
     expect_gte(length(attr(found, "in_vain")) + length(attr(found, "open")) + nrow(found), 5)
   }

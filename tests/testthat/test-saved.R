@@ -87,14 +87,14 @@ test_that("a class that a value cannot have is dropped from text and flags, or i
   x <- data$numbers[, 2L]
   y <- data$y
   same <- predict(kernel_regression(x, y, 0.5), 0)
-  expect_identical(predict(kernel_regression(x, y, 0.5, distributed = as_date(FALSE)), 0), same)
-  expect_identical(predict(kde(x, 0.5, distributed = as_date(FALSE)), 0), predict(kde(x, 0.5), 0))
+  expect_identical(predict(kernel_regression(x, y, 0.5, run = weft_run(ranks = as_date(FALSE))), 0), same)
+  expect_identical(predict(kde(x, 0.5, run = weft_run(ranks = as_date(FALSE))), 0), predict(kde(x, 0.5), 0))
   strange <- structure(y, class = "data.frame")
   expect_error(kernel_regression(x, strange, 0.5), class = "weft_error_input", regexp = "`y` must be finite numbers")
   expect_error(gp_regression(x, strange), class = "weft_error_input", regexp = "`y` must be finite numbers")
   expect_error(kernel_bandwidth(x, structure(c(0.2, 0.5), class = "data.frame")), class = "weft_error_input",
                regexp = "`grid` must be positive")
-  expect_error(bn_learn(data$levels, temperatures = structure(1, class = "data.frame"), iterations = 5),
+  expect_error(bn_learn(data$levels, iterations = 5, control = list(temperatures = structure(1, class = "data.frame"))),
                class = "weft_error_input", regexp = "`temperatures`")
   file <- withr::local_tempfile(fileext = ".csv")
   expect_identical(write_network(net, as_date(file)), file)

@@ -91,8 +91,8 @@ test_that("an import that was killed leaves nothing that opens", {
   folder <- withr::local_tempdir()
   path <- file.path(folder, "x.weft")
   run_in_r(c("library(weft)", "m <- Matrix::rsparsematrix(5000, 100, 0.2)", "options(weft.poll = 0)",
-             sprintf("weft_import(m, '%s', memory = 2^20, progress = function(done, total)", path),
-             "  if (done > 2500) tools::pskill(Sys.getpid(), 9))"))
+             sprintf("weft_import(m, '%s', run = weft_run(memory = 2^20, progress = function(done, total)", path),
+             "  if (done > 2500) tools::pskill(Sys.getpid(), 9)))"))
   left <- list.files(folder, all.files = TRUE, no.. = TRUE, full.names = TRUE)
   expect_length(left, 1L)
   expect_match(left, "\\.part$")

@@ -196,7 +196,7 @@ test_that("chunks that were damaged are errors, and so is what lies beyond a fil
   ends <- vapply(seq(0.3, 0.9, length.out = 30), function(part) {
     at <- round(part * length(whole))
     writeBin(replace(whole, at, xor(whole[at], as.raw(16))), file)
-    tryCatch(identical(as.matrix(weft_import(file, to, overwrite = TRUE, memory = 2^20)), right),
+    tryCatch(identical(as.matrix(weft_import(file, to, overwrite = TRUE, run = weft_run(memory = 2^20))), right),
              weft_error_input = function(e) NA)
   }, NA)
   expect_gt(sum(is.na(ends)), 20) # a chunk's checksum tells

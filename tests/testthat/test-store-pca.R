@@ -17,7 +17,7 @@ test_that("components by the Gram matrix of a store's blocks are those of the de
   calls <- list(list(), list(scale = TRUE), list(center = FALSE), list(weights = weights), list(center = about),
                 list(scale = TRUE, weights = weights, col_weights = 1 + about))
   for (call in calls) for (backend in test_backends()) {
-    run <- function(data, ...) suppressWarnings(do.call(pca, c(list(data, 5, ...), call)))
+    run <- function(data, ...) suppressWarnings(call_with(pca, c(list(data, 5, ...), call)))
     expected <- run(dense, method = "krylov", backend = "cpu")
     fit <- run(x, method = "gram", block_size = 2^16, backend = backend, seed = 1)
     expect_identical(fit$method, "gram")
@@ -34,11 +34,11 @@ test_that("the Gram matrix of sparse rows is the dense one's, whatever the threa
   withr::local_seed(2)
   m <- shop(3000, 140, 0.3)
   blocks <- list(m[1:7, ], m[8:2000, ], m[2001:3000, ])
-  one <- pca(blocks, 4, method = "gram", seed = 1, backend = "cpu", threads = 1)
+  one <- pca(blocks, 4, method = "gram", seed = 1, run = weft_run("cpu", threads = 1))
   expect_identical(one$method, "gram")
-  expect_identical(pca(blocks, 4, method = "gram", seed = 1, backend = "cpu", threads = 2)$rotation, one$rotation)
-  expect_equal(one$sdev, pca(as.matrix(m), 4, method = "krylov", backend = "cpu")$sdev, tolerance = 1e-12)
-  long <- pca(m[rep(1:3000, 12), ], 4, method = "gram", seed = 1, backend = "cpu") # several ranges of rows
+  expect_identical(pca(blocks, 4, method = "gram", seed = 1, run = weft_run("cpu", threads = 2))$rotation, one$rotation)
+  expect_equal(one$sdev, pca(as.matrix(m), 4, method = "krylov", run = "cpu")$sdev, tolerance = 1e-12)
+  long <- pca(m[rep(1:3000, 12), ], 4, method = "gram", seed = 1, run = "cpu") # several ranges of rows
   expect_equal(long$d, one$d * sqrt(12), tolerance = 1e-12)
 })
 
@@ -48,13 +48,13 @@ test_that("what squaring loses is found again on the store's rows", {
   scales <- 10^seq(0, -7, length.out = 150)
   x <- as_store(m %*% Matrix::Diagonal(x = scales), memory = 2^20)
   for (backend in test_backends()) {
-    fit <- pca(x, 40, method = "gram", block_size = 2^16, backend = backend, seed = 1)
+    fit <- pca(x, 40, method = "gram", run = backend, seed = 1, control = list(block_size = 2^16))
     expect_true(all(fit$converged))
-    expect_equal(fit$sdev, pca(as.matrix(x), 40, method = "krylov", backend = "cpu")$sdev, tolerance = 1e-9)
+    expect_equal(fit$sdev, pca(as.matrix(x), 40, method = "krylov", run = "cpu")$sdev, tolerance = 1e-9)
   }
   far <- as_store(as.matrix(m) + 1e6) # all values stored, far from zero
-  fit <- pca(far, 5, method = "gram", backend = "cpu", seed = 1)
-  expect_equal(fit$sdev, pca(as.matrix(m), 5, backend = "cpu")$sdev, tolerance = 1e-7)
+  fit <- pca(far, 5, method = "gram", run = "cpu", seed = 1)
+  expect_equal(fit$sdev, pca(as.matrix(m), 5, run = "cpu")$sdev, tolerance = 1e-7)
 })
 
 test_that("a device takes blocks that do not fit again for each pass", {
@@ -62,8 +62,8 @@ test_that("a device takes blocks that do not fit again for each pass", {
   withr::local_seed(4)
   x <- as_store(shop(8000, 300, 0.8), memory = 2^20) # 23 MB of values
   withr::local_options(weft.device_memory = 2.6e7)
-  fit <- pca(x, 3, method = "gram", block_size = 2^16, backend = "cuda", seed = 1)
-  expected <- pca(x, 3, method = "gram", block_size = 2^16, backend = "cpu", seed = 1)
+  fit <- pca(x, 3, method = "gram", run = "cuda", seed = 1, control = list(block_size = 2^16))
+  expected <- pca(x, 3, method = "gram", run = "cpu", seed = 1, control = list(block_size = 2^16))
   expect_equal(fit$sdev, expected$sdev, tolerance = 1e-10)
 })
 
@@ -83,7 +83,7 @@ test_that("krylov reads a store once per step, and finds the components of the d
   weights <- rep(1:3, 500)
   about <- stats::runif(400)
   for (call in list(list(), list(scale = TRUE), list(center = about, weights = weights, col_weights = 1 + about))) {
-    run <- function(data, ...) do.call(pca, c(list(data, 5, backend = "cpu", seed = 1, ...), call))
+    run <- function(data, ...) call_with(pca, c(list(data, 5, backend = "cpu", seed = 1, ...), call))
     expected <- run(as.matrix(m), method = "gram")
     fit <- run(x, method = "krylov", block_size = 2^16)
     expect_identical(fit$method, "krylov")
@@ -92,7 +92,7 @@ test_that("krylov reads a store once per step, and finds the components of the d
     expect_equal(fit$d, expected$d, tolerance = 1e-12)
     expect_equal(abs(fit$x), abs(expected$x), tolerance = 1e-6)
     expect_identical(run(x, method = "krylov", block_size = 2^16, threads = 2)$rotation, fit$rotation)
-    loose <- run(x, method = "krylov", block_size = 2^16, tol = 1e-5)
+    loose <- run(x, method = "krylov", block_size = 2^16, tolerance = 1e-5)
     expect_lt(loose$passes, fit$passes)
     expect_lte(max(abs(loose$d - expected$d)), 1e-5 * expected$d[1])
   }
@@ -106,7 +106,7 @@ test_that("values and spans are LAPACK's, and residuals are what they say, flat 
     x <- as_store(m, memory = 2^20)
     centred <- m - rep(colMeans(m), each = nrow(m))
     exact <- svd(centred)
-    fit <- pca(x, 12, method = method, block_size = 2^15, backend = "cpu", seed = 1)
+    fit <- pca(x, 12, method = method, run = "cpu", seed = 1, control = list(block_size = 2^15))
     expect_true(all(fit$converged))
     expect_lte(max(abs(fit$d - exact$d[1:12])) / exact$d[1], 1e-12)
     u <- fit$x / rep(fit$d, each = nrow(m))
@@ -119,8 +119,9 @@ test_that("values and spans are LAPACK's, and residuals are what they say, flat 
   }
   wide <- as.matrix(some_counts(1500, 400, 0.3))
   early <- NULL
-  expect_warning(early <- pca(as_store(wide), 12, method = "krylov", max_iter = 2, block_size = 2^15, backend = "cpu",
-                              seed = 1), class = "weft_warning_convergence")
+  expect_warning(early <- pca(as_store(wide), 12, method = "krylov", run = "cpu", seed = 1,
+                              control = list(max_iterations = 2, block_size = 2^15)),
+                 class = "weft_warning_convergence")
   expect_false(any(early$converged))
   centred <- wide - rep(colMeans(wide), each = nrow(wide))
   u <- early$x / rep(early$d, each = nrow(wide))
@@ -144,14 +145,14 @@ test_that("a device is not chosen for a store whose vectors it cannot hold", {
 test_that("scores of a store's rows are those of the matrix, found in blocks", {
   withr::local_seed(8)
   m <- some_counts(600, 30, 0.3)
-  fit <- pca(m, 4, backend = "cpu", seed = 1)
+  fit <- pca(m, 4, run = "cpu", seed = 1)
   x <- as_store(m, memory = 2^20)
   expect_gt(length(store_blocks(x)$rows), 1L)
   expect_equal(predict(fit, x), predict(fit, m), tolerance = 1e-13)
   turned <- as_store(m[, 30:1], memory = 2^20)
   expect_equal(predict(fit, turned), predict(fit, m), tolerance = 1e-13)
   normal <- store_normalise(x)
-  scaled <- pca(as.matrix(normal), 4, scale = TRUE, backend = "cpu", seed = 1)
+  scaled <- pca(as.matrix(normal), 4, scale = TRUE, run = "cpu", seed = 1)
   expect_equal(predict(scaled, normal), predict(scaled, as.matrix(normal)), tolerance = 1e-12)
   loads <- matrix(stats::rnorm(60), 30)
   expect_equal(weft:::store_product(x, NULL, loads, block_size = 2^10), as.matrix(m %*% loads), tolerance = 1e-13,
@@ -169,7 +170,8 @@ test_that("a Gram matrix made roughly on a device is corrected to what krylov fi
   x <- store_normalise(as_store(some_counts(6000, 4100, 0.02) + own))
   for (k in c(5, 30, 70)) for (scale in c(FALSE, TRUE)) {
     fits <- lapply(c("gram", "krylov"), function(method) {
-      pca(x, k, method, scale = scale, seed = 1, backend = "cuda", block_size = 2^22, progress = FALSE)
+      pca(x, k, method, scale = scale, seed = 1, run = weft_run("cuda", progress = FALSE),
+          control = list(block_size = 2^22))
     })
     expect_identical(fits[[1]]$method, "gram")
     expect_true(all(fits[[1]]$converged))

@@ -6,9 +6,9 @@ test_that("components from a store are those of the matrix, in memory or read in
   m[, 1] <- stats::rpois(2500, 40)
   x <- as_store(m, memory = 2^20)
   expect_gt(length(store_blocks(x)$rows), 2L)
-  dense <- pca(as.matrix(m), k = 6, scale = TRUE, backend = "cpu")
+  dense <- pca(as.matrix(m), k = 6, scale = TRUE, run = "cpu")
   for (backend in test_backends()) for (block_size in c(2^28, 2^19, 2^17)) {
-    fit <- pca(x, k = 6, scale = TRUE, block_size = block_size, backend = backend, seed = 1)
+    fit <- pca(x, k = 6, scale = TRUE, run = backend, seed = 1, control = list(block_size = block_size))
     expect_equal(fit$sdev, dense$sdev, tolerance = 1e-10)
     expect_equal(abs(Matrix::colSums(fit$rotation * dense$rotation)), rep(1, 6), tolerance = 1e-8, ignore_attr = TRUE)
     expect_identical(dimnames(fit$x), dimnames(dense$x))
@@ -17,10 +17,10 @@ test_that("components from a store are those of the matrix, in memory or read in
   parts <- weft:::pca_source(x, block_size = 2^17)
   expect_identical(parts$kind, "stored")
   expect_gt(length(parts$starts), 2L)
-  weighted <- pca(x, k = 2, weights = rep(1:2, 1250), block_size = 2^17, backend = "cpu")
-  expect_equal(weighted$sdev, pca(m, k = 2, weights = rep(1:2, 1250), backend = "cpu")$sdev, tolerance = 1e-10)
-  one <- pca(x, k = 3, block_size = 2^17, seed = 1, threads = 1, backend = "cpu")
-  two <- pca(x, k = 3, block_size = 2^17, seed = 1, threads = 2, backend = "cpu")
+  weighted <- pca(x, k = 2, weights = rep(1:2, 1250), run = "cpu", control = list(block_size = 2^17))
+  expect_equal(weighted$sdev, pca(m, k = 2, weights = rep(1:2, 1250), run = "cpu")$sdev, tolerance = 1e-10)
+  one <- pca(x, k = 3, seed = 1, run = weft_run("cpu", threads = 1), control = list(block_size = 2^17))
+  two <- pca(x, k = 3, seed = 1, run = weft_run("cpu", threads = 2), control = list(block_size = 2^17))
   expect_identical(one$rotation, two$rotation)
 })
 
@@ -34,12 +34,15 @@ test_that("a pass over a damaged or missing store ends in an error, and an inter
   bytes[at] <- xor(bytes[at], as.raw(1))
   file <- withr::local_tempfile()
   writeBin(bytes, file)
-  expect_error(pca(weft_store(file), k = 2, block_size = 2^17), "block 2 of", class = "weft_error_input")
+  expect_error(pca(weft_store(file), k = 2, control = list(block_size = 2^17)), "block 2 of",
+               class = "weft_error_input")
   m[5, 5] <- NA
   y <- as_store(m, memory = 2^20)
-  expect_error(pca(y, k = 2, block_size = 2^17), "Missing values need", class = "weft_error_input")
-  expect_error(pca(y, k = 2, na = "em", block_size = 2^17), "ordinary matrix", class = "weft_error_input")
-  expect_stops(function(progress) pca(x, k = 2, block_size = 2^17, progress = progress), "components of a store")
+  expect_error(pca(y, k = 2, control = list(block_size = 2^17)), "Missing values need", class = "weft_error_input")
+  expect_error(pca(y, k = 2, na = "em", control = list(block_size = 2^17)), "ordinary matrix",
+               class = "weft_error_input")
+  expect_stops(function(progress) pca(x, k = 2, run = weft_run(progress = progress),
+                                      control = list(block_size = 2^17)), "components of a store")
 })
 
 test_that("systems that take sparse matrices take a store", {
@@ -80,7 +83,7 @@ test_that("normalised counts are seen by all that read, and never written", {
   expect_equal(y[c(9, 3, 1999), 4:2], by_hand[c(9, 3, 1999), 4:2], tolerance = 1e-14)
   expect_equal(Matrix::colSums(y), Matrix::colSums(by_hand), tolerance = 1e-12)
   expect_equal(summary(y)$range, range(by_hand@x), tolerance = 1e-14)
-  expect_equal(pca(y, k = 3, block_size = 2^17)$sdev, pca(by_hand, k = 3)$sdev, tolerance = 1e-10)
+  expect_equal(pca(y, k = 3, control = list(block_size = 2^17))$sdev, pca(by_hand, k = 3)$sdev, tolerance = 1e-10)
   plain <- store_normalise(x, total = NULL, log = FALSE)
   expect_equal(Matrix::rowSums(plain)[-3], stats::setNames(rep(mean(total), 1999), rownames(m)[-3]), tolerance = 1e-12)
   expect_identical(x[, ], m)

@@ -226,7 +226,7 @@ test_that("nothing is left of what was stopped or failed, and links are not foll
   withr::local_seed(8)
   m <- some_counts(3000, 100)
   path <- file.path(folder, "x.weft")
-  expect_stops(function(progress) weft_import(m, path, memory = 2^20, progress = progress), "an import")
+  expect_stops(function(progress) weft_import(m, path, run = weft_run(memory = 2^20, progress = progress)), "an import")
   expect_identical(list.files(folder, all.files = TRUE, no.. = TRUE), character())
   expect_identical(list.files(folder, all.files = TRUE, no.. = TRUE), character())
   other <- file.path(folder, "precious")
@@ -251,7 +251,7 @@ test_that("what cannot be imported or asked for is an error that says so", {
   expect_error(weft_import(store_file(x), to), "known format", class = "weft_error_input")
   expect_error(weft_import(x, to), "store already", class = "weft_error_input")
   expect_error(weft_import(matrix(1), to, samples = "both"), class = "weft_error_input")
-  expect_error(weft_import(matrix(1), to, memory = 10), class = "weft_error_input")
+  expect_error(weft_import(matrix(1), to, run = weft_run(memory = 10)), class = "weft_error_input")
   expect_error(weft_import(matrix(1)), class = "weft_error_input")
   expect_error(weft_store(3), class = "weft_error_input")
   expect_error(weft_store(tempdir()), "folder", class = "weft_error_input")
@@ -292,7 +292,7 @@ test_that("threads change nothing, and what failed for lack of memory leaves not
   }
   expect_survives_failures(list(
     import = function() {
-      x <- weft_import(Matrix::sparseMatrix(c(3, 9, 9), c(1, 2, 1), x = 1:3), tempfile(), memory = 2^20)
+      x <- weft_import(Matrix::sparseMatrix(c(3, 9, 9), c(1, 2, 1), x = 1:3), tempfile(), run = weft_run(memory = 2^20))
       out <- list(x[, ], x[2:9, 1], summary(x)$values)
       unlink(unclass(x)$path)
       out
@@ -302,7 +302,7 @@ test_that("threads change nothing, and what failed for lack of memory leaves not
       on.exit(unlink(file))
       writeLines(c("%%MatrixMarket matrix coordinate real symmetric", "70000 70000 3", "70000 1 2", "5 5 1", "9 2 1"),
                  file)
-      x <- weft_import(file, paste0(file, ".weft"), overwrite = TRUE, memory = 2^20)
+      x <- weft_import(file, paste0(file, ".weft"), overwrite = TRUE, run = weft_run(memory = 2^20))
       on.exit(unlink(paste0(file, ".weft")), add = TRUE)
       sum(x[c(1, 70000), ])
     }), most = 40)

@@ -71,10 +71,10 @@ test_that("parameters do not depend on a far origin", {
   x <- unit_data()
   far <- x
   far[, 1L] <- far[, 1L] + 1e9 # of a spread of 1: least squares in these units would leave it out
-  expect_equal(bn_fit(unit_dag(x), far)$nodes$v2$slopes, bn_fit(unit_dag(x), x)$nodes$v2$slopes, tolerance = 1e-6)
+  expect_equal(bn_fit(far, unit_dag(x))$nodes$v2$slopes, bn_fit(x, unit_dag(x))$nodes$v2$slopes, tolerance = 1e-6)
 })
 
 test_that("a node that was set in every row has no parameters", {
   x <- unit_data()
-  expect_error(bn_fit(unit_dag(x), x, interventions = rep("v2", nrow(x))), "v2", class = "weft_error_input")
+  expect_error(bn_fit(x, unit_dag(x), interventions = rep("v2", nrow(x))), "v2", class = "weft_error_input")
 })

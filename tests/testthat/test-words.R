@@ -4,7 +4,7 @@ e <- weft_example("expression", n = 40, p = 12, seed = 1, missing = 0, spoilt = 
 
 test_that("a report's settings are those that the steps got, however the call named them", {
   chosen <- list(genes = 8, resamples = 20)
-  fit <- gene_network(e$x, e$class, seed = 1, progress = FALSE,
+  fit <- gene_network(e$x, e$class, seed = 1, run = weft_run(progress = FALSE),
                       steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE, network = chosen))
   table <- weft:::settings_table(fit)
   own <- table[table$step == "network" & table$setting %in% names(chosen), ]
@@ -12,7 +12,7 @@ test_that("a report's settings are those that the steps got, however the call na
   expect_identical(own$`set by`, rep("the call", 2))
   expect_identical(weft:::network_chosen(fit), " that say most about the class, which may be what joins some of them")
   named <- list(genes = colnames(e$x)[1:5], resamples = 20)
-  fit <- gene_network(e$x, e$class, seed = 1, progress = FALSE,
+  fit <- gene_network(e$x, e$class, seed = 1, run = weft_run(progress = FALSE),
                       steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE, network = named))
   expect_identical(weft:::network_chosen(fit), " that were named for it")
 })
@@ -31,8 +31,9 @@ test_that("permutations are parts of one progress", {
   said <- NULL
   withr::local_options(weft.poll = 0)
   x <- as.data.frame(matrix(weft:::draws("below", 60 * 40, a = 3, key = 1), 60))
-  mi_pairs(x, rep(1:2, 30), permutations = 7, seed = 1, threads = 1, backend = "cpu", by = "interaction",
-           progress = function(done, total) said <<- rbind(said, c(done, total)))
+  mi_pairs(x, rep(1:2, 30), permutations = 7, seed = 1,
+           run = weft_run("cpu", threads = 1, progress = function(done, total) said <<- rbind(said, c(done, total))),
+           by = "interaction")
   permuted <- said[said[, 2] == 7, 1]
   expect_gt(length(permuted), 7)
   expect_false(is.unsorted(ceiling(permuted)))
@@ -88,7 +89,8 @@ test_that("what is refused is refused before work and memory are spent", {
   expect_error(gene_outliers(pca(e$x, 2), data = wide), "complete matrix that `x` was made from",
                class = "weft_error_input")
   worked <- FALSE
-  expect_error(mi_network(e$x, "clr", estimator = "ksg", fdr = 0.05, progress = function(...) worked <<- TRUE),
+  expect_error(mi_network(e$x, "clr", estimator = "ksg", fdr = 0.05,
+                          run = weft_run(progress = function(...) worked <<- TRUE)),
                "there is no test of this information", class = "weft_error_input")
   expect_false(worked)
   expect_error(mi_network(e$x, "relnet", estimator = "ksg"), "`threshold` must be given", class = "weft_error_input")

@@ -13,7 +13,8 @@ planted_cells <- function(n = 600, p = 120, types = 3) {
 }
 
 planted <- planted_cells()
-quick <- function(x, ..., seed = 1) gene_cells(x, ..., k = 8, sweeps = 30, seed = seed, backend = "cpu")
+quick <- function(x, ..., seed = 1) call_with(gene_cells, list(x, ..., k = 8, seed = seed, run = "cpu",
+                                                               control = list(sweeps = 30)))
 found <- quick(planted$counts)
 
 test_that("planted types, their markers and their numbers are found", {
@@ -147,8 +148,8 @@ test_that("one type is one group, and identical cells are no error", {
 test_that("the workflow goes on with metacells", {
   steps <- list(pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE, network = list(resamples = 20))
   run <- function(x, ..., cells = list()) {
-    suppressWarnings(gene_network(x, ..., seed = 1, backend = "cpu", progress = FALSE,
-                                  steps = c(steps, list(cells = cells))))
+    suppressWarnings(call_with(gene_network, list(x, ..., seed = 1, run = weft_run("cpu", progress = FALSE),
+                                                  steps = c(steps, list(cells = cells)))))
   }
   x <- as_store(planted$counts)
   fit <- run(x, class = planted$type, cells = list(k = 8, metacells = 30, least = 5))

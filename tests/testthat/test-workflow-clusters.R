@@ -34,7 +34,7 @@ test_that("noise is one group", {
 
 test_that("a number of groups goes with its posterior, and a limit is no finding", {
   e <- grouped(2)
-  fit <- gene_network(e$x, factor(e$sample), seed = 1, progress = FALSE,
+  fit <- gene_network(e$x, factor(e$sample), seed = 1, run = weft_run(progress = FALSE),
                       steps = list(network = FALSE, bayes = FALSE, pairs = FALSE,
                                    clusters = list(method = "irm", chains = 2, sweeps = 60)))
   text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " "))

@@ -52,7 +52,7 @@ test_that("components of counts are of residuals, with batches taken out, and ou
   expect_equal(fit$sdev, stats::prcomp(data$x, scale. = TRUE)$sdev[seq_along(fit$sdev)])
   expect_no_error(gene_outliers(fit, data = q))
   plain <- gene_components(gene_quality(x, transform = "none"), seed = 1)
-  expect_equal(plain$choice$k, pca_choose_k(x, "signs", scale = TRUE, most = 10, times = 19, seed = 1)$k)
+  expect_equal(plain$choice$k, pca_choose_k(x, "signs", scale = TRUE, max_k = 10, permutations = 19, seed = 1)$k)
 })
 
 test_that("independent counts seldom stand out, and two factors do", {

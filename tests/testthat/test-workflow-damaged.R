@@ -2,7 +2,7 @@
 # wrong.
 
 e <- weft_example("expression", n = 54, p = 20, seed = 4)
-fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, progress = FALSE,
+fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, run = weft_run(progress = FALSE),
                     steps = list(clusters = list(method = "irm", chains = 1, sweeps = 10),
                                  bayes = list(genes = 5, iterations = 300), pairs = list(permutations = 5)))
 
@@ -35,7 +35,7 @@ test_that("the whole result, changed in one place", {
                edges = table("edges"), directed = table("directed"), words = function(x) {
                  x <- weft:::checked_fit(x, "x")
                  weft:::reading("x", list(weft:::methods_text(x), weft:::findings_page(x), weft:::call_lines(x),
-                                          weft:::report_date(x)))
+                                          weft:::date_text(x)))
                })
   expect_identical(unclassed_after(unclass(fit), 2L, of_class(fit, uses)), character())
 })

@@ -1,7 +1,7 @@
 # Round trips with the packages that users have.
 
 e <- weft_example("expression", n = 50, p = 25, seed = 4)
-fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, progress = FALSE,
+fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, run = weft_run(progress = FALSE),
                     steps = list(clusters = list(method = "irm", chains = 1, sweeps = 20),
                                  bayes = list(genes = 6, iterations = 1000), pairs = FALSE))
 
@@ -9,7 +9,7 @@ test_that("SummarizedExperiment and SingleCellExperiment come in, and results go
   skip_if_not_installed("SingleCellExperiment")
   sce <- SingleCellExperiment::SingleCellExperiment(list(counts = t(e$x) * 0, logcounts = t(e$x)),
                                                     colData = data.frame(group = e$class, run = e$batch))
-  again <- gene_network(sce, "group", assay = "logcounts", batch = "run", seed = 2, progress = FALSE,
+  again <- gene_network(sce, "group", assay = "logcounts", batch = "run", seed = 2, run = weft_run(progress = FALSE),
                         steps = list(clusters = list(method = "irm", chains = 1, sweeps = 20),
                                      bayes = list(genes = 6, iterations = 1000), pairs = FALSE))
   expect_equal(again$quality$x, fit$quality$x)
@@ -55,7 +55,7 @@ test_that("graphNEL has the same edges and weights", {
   m <- methods::as(g, "matrix")
   edges <- as.data.frame(fit, what = "edges")
   shown <- matrix(0, nrow(m), ncol(m), dimnames = dimnames(m))
-  shown[cbind(edges$regulator, edges$target)] <- edges$weight
+  shown[cbind(edges$from, edges$to)] <- edges$weight
   expect_equal(m, shown, ignore_attr = TRUE)
   d <- network_convert(fit, "graphNEL", "bayes")
   expect_identical(graph::edgemode(d), "directed")
@@ -98,7 +98,7 @@ test_that("SIF and CSV have a line per edge", {
   file <- withr::local_tempfile(fileext = ".sif")
   write_network(fit, file, isolated = FALSE)
   edges <- as.data.frame(fit, what = "edges")
-  expect_identical(readLines(file), paste(edges$regulator, "drives", edges$target, sep = "\t"))
+  expect_identical(readLines(file), paste(edges$from, "drives", edges$to, sep = "\t"))
   write_network(fit, file, which = "bayes", format = "csv")
   expect_identical(nrow(utils::read.csv(file)), nrow(as.data.frame(fit, what = "directed")))
   expect_error(write_network(fit, "network.xyz"), "format", class = "weft_error_input")
@@ -126,9 +126,8 @@ test_that("every result tidies, glances and draws itself", {
                                                             5), kernel_pca(faithful, 2, bandwidth = 2, seed = 1),
     pca_choose_k(matrix(stats::rnorm(400), 40), seed = 1), fit$quality, gene_quality(mtcars),
     discretize(mtcars, bins = 3),
-    bn_fit(bn_learn(levels, iterations = 200, seed = 1), levels),
-    bn_fit(bn_learn(iris[1:4], score = "bge", iterations = 200, seed = 1),
-                                                                         iris[1:4]),
+    bn_fit(levels, bn_learn(levels, iterations = 200, seed = 1)),
+    bn_fit(iris[1:4], bn_learn(iris[1:4], score = "bge", iterations = 200, seed = 1)),
     bn_scores(levels), gp_regression(faithful$waiting, faithful$eruptions, bandwidth = 12, noise = 0.1)
   )
   for (r in results) {
@@ -148,7 +147,7 @@ test_that("every result tidies, glances and draws itself", {
   expect_identical(nrow(tidy(discretize(mtcars, bins = 3))), sum(lengths(attr(discretize(mtcars, bins = 3), "cuts"))))
   compared <- bn_compare(fit$bayes, fit$bayes$dag)
   expect_identical(nrow(glance(compared)), 1L)
-  made <- bn_fit(bn_exact(levels)$dag, levels)
+  made <- bn_fit(levels, bn_exact(levels)$dag)
   expect_equal(c(tapply(tidy(made)$probability, paste(tidy(made)$node, tidy(made)$parents), sum)),
                rep(1, sum(lengths(tapply(
     tidy(made)$parents, tidy(made)$node, unique)))), ignore_attr = TRUE)

@@ -47,7 +47,7 @@ test_that("genes of few counts are left out by the smallest class, as by hand", 
   x[, 1:60] <- ceiling(x[, 1:60] / 60)
   x[1, 1:60] <- x[1, 1:60] + 1 # none is constant
   class <- rep(c("a", "b"), c(4, 8))
-  quality <- function(...) gene_quality(..., transform = "counts", max_same = 1)
+  quality <- function(...) call_with(gene_quality, list(..., transform = "counts", control = list(max_same = 1)))
   q <- quality(x, class)
   cpm <- x / rowSums(x) * 1e6
   kept <- colSums(cpm >= 10 / stats::median(rowSums(x)) * 1e6) >= 4
@@ -72,7 +72,7 @@ test_that("counts and values before batches and gaps are kept beside the complet
   expect_identical(q$counts, x[rownames(q$x), colnames(q$x)])
   expect_null(q$measured) # it equals x
   batch <- rep(1:2, each = 8)
-  with <- gene_quality(x, class, batch, transform = "counts", least_spread = 0.1)
+  with <- gene_quality(x, class, batch, transform = "counts", control = list(min_spread = 0.1))
   expect_identical(with$measured, q$x[, colnames(with$x)])
   expect_identical(with$counts, q$counts[, colnames(with$x)])
   expect_false(isTRUE(all.equal(with$measured, with$x)))
@@ -133,7 +133,7 @@ test_that("samples without counts are left out, and that is said", {
     expect_match(q$log$what[q$log$step == "no counts"], "s7, s19", fixed = TRUE)
     expect_equal(q$x, suppressWarnings(gene_quality(counts[-c(7, 19), ], class[-c(7, 19)], transform = transform))$x)
   }
-  fit <- suppressWarnings(gene_network(counts, class, seed = 1, progress = FALSE, steps = list(
+  fit <- suppressWarnings(gene_network(counts, class, seed = 1, run = weft_run(progress = FALSE), steps = list(
     cells = FALSE, network = FALSE, clusters = FALSE, pairs = FALSE, outliers = FALSE, components = FALSE)))
   expect_identical(fit$quality$samples$sample[!fit$quality$samples$kept], c("s7", "s19"))
   expect_error(suppressWarnings(gene_quality(0 * counts, transform = "cells")), class = "weft_error_input")

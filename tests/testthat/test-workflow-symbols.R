@@ -23,7 +23,7 @@ test_that("a gene is not linked to itself", {
   stands <- q$genes$gene[q$genes$representative]
   expect_identical(colnames(gene_mi_network(q)), stands)
   expect_identical(colnames(gene_regulation(q, resamples = 20, seed = 1)), stands)
-  expect_true(all(gene_bayes(q, genes = 24, iterations = 100, seed = 1)$genes %in% stands))
+  expect_true(all(gene_bayes(q, genes = 24, seed = 1, iterations = 100)$genes %in% stands))
   pairs <- gene_pairs(q, permutations = 1, top = 1000, seed = 1)
   expect_true(all(c(pairs$feature1, pairs$feature2) %in% stands))
   expect_identical(sort(gene_ranking(q)$gene), sort(colnames(x)))
@@ -38,14 +38,14 @@ test_that("what is shown has symbols, and the column's name where there are seve
   label <- weft:::gene_labels(q)
   expect_identical(unname(label[c("p02_at", "p01_s_at", "p07_at")]), c("TF02", "TF01 (p01_s_at)", "p07_at"))
   expect_identical(anyDuplicated(label), 0L)
-  fit <- gene_network(x, e$class, batch = e$batch, seed = 2, progress = FALSE, symbols = symbols,
+  fit <- gene_network(x, e$class, batch = e$batch, seed = 2, run = weft_run(progress = FALSE), symbols = symbols,
                       steps = list(pairs = list(permutations = 5),
                                    clusters = list(method = "irm", chains = 1, sweeps = 10),
                                    bayes = list(genes = 5, iterations = 200), network = list(method = "mrnet")))
   text <- paste(utils::capture.output(print(fit)), collapse = " ")
   expect_match(text, "TF0[1-3]")
   expect_false(grepl("p0[2346]_at", text))
-  expect_true(all(as.data.frame(fit, "edges")$feature1 %in% colnames(x))) # tables have the columns' names
+  expect_true(all(as.data.frame(fit, "edges")$from %in% colnames(x))) # tables have the columns' names
   expect_identical(as.data.frame(fit, "genes")$symbol[1:2], c("TF01", "TF02"))
   withr::local_pdf(NULL)
   for (which in c("overview", "ranking", "pairs", "network", "clusters", "bayes")) expect_invisible(plot(fit, which))
@@ -83,7 +83,7 @@ test_that("descriptions are kept, found in rowData, checked and shown", {
   described <- gene_quality(x, e$class, descriptions = said)
   expect_identical(described$genes$description[c(1, 3)], c("gene number 1", NA))
   expect_null(q$genes$description)
-  fit <- gene_network(x, e$class, seed = 1, progress = FALSE,
+  fit <- gene_network(x, e$class, seed = 1, run = weft_run(progress = FALSE),
                       steps = list(quality = list(descriptions = said), components = FALSE, network = FALSE,
                                    pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE))
   shown <- weft:::gene_results(fit)
@@ -101,7 +101,7 @@ test_that("descriptions are kept, found in rowData, checked and shown", {
 })
 
 test_that("equal genes have one rank", {
-  shown <- weft:::gene_results(gene_network(x, e$class, seed = 1, progress = FALSE,
+  shown <- weft:::gene_results(gene_network(x, e$class, seed = 1, run = weft_run(progress = FALSE),
                                             steps = list(components = FALSE, network = FALSE, pairs = FALSE,
                                                          clusters = FALSE, bayes = FALSE, outliers = FALSE)))
   expect_identical(shown$rank, rank(shown$p, ties.method = "min"))

@@ -2,9 +2,10 @@
 
 small <- weft_example("expression", n = 80, p = 40, seed = 3)
 quick <- function(...) {
-  gene_network(small$x, small$class, batch = small$batch, seed = 5, ..., progress = FALSE,
-               steps = list(clusters = list(method = "irm", chains = 2, sweeps = 30),
-                            bayes = list(genes = 8, iterations = 2000), pairs = list(permutations = 9)))
+  call_with(gene_network, list(small$x, small$class, batch = small$batch, seed = 5, ...,
+                               run = weft_run(progress = FALSE),
+                               steps = list(clusters = list(method = "irm", chains = 2, sweeps = 30),
+                            bayes = list(genes = 8, iterations = 2000), pairs = list(permutations = 9))))
 }
 fit <- quick()
 
@@ -79,8 +80,8 @@ test_that("what was planted is found", {
   edges <- as.data.frame(fit, what = "edges")
   expect_gt(nrow(edges), 5)
   truth <- small$truth + t(small$truth)
-  expect_gt(mean(truth[cbind(edges$regulator, edges$target)]), 0.4) # 40 genes have 5 % of pairs linked
-  expect_gt(mean(small$truth[cbind(edges$regulator, edges$target)]), 0.3)
+  expect_gt(mean(truth[cbind(edges$from, edges$to)]), 0.4) # 40 genes have 5 % of pairs linked
+  expect_gt(mean(small$truth[cbind(edges$from, edges$to)]), 0.3)
   snps <- weft_example("snps")
   pairs <- gene_pairs(snps$x, snps$class, permutations = 19, seed = 1)
   expect_identical(c(pairs$feature1[1], pairs$feature2[1]), snps$epistatic)
@@ -154,24 +155,25 @@ test_that("steps can be left out, given arguments and replaced", {
 })
 
 test_that("time and memory are estimated, and memory is kept to", {
-  estimate <- gene_network(small$x, small$class, dry_run = TRUE)
+  estimate <- gene_network(small$x, small$class, run = weft_run(dry_run = TRUE))
   expect_identical(estimate$step, weft:::workflow_steps[-1])
   expect_true(all(estimate$seconds > 0 & estimate$bytes > 0))
   q <- gene_quality(small$x, small$class)
-  net <- gene_mi_network(q, memory = 1e6)
+  net <- gene_mi_network(q, run = weft_run(memory = 1e6))
   expect_identical(ncol(net), 40L)
   withr::local_options(weft.progress = FALSE)
   wide <- matrix(weft:::draws("normal", 20 * 400), 20)
-  expect_identical(ncol(gene_mi_network(wide, memory = 1e6)), as.integer(floor(sqrt(1e6 / 24))))
-  expect_error(gene_mi_network(wide, genes = 300, memory = 1e6), "may be used", class = "weft_error_memory")
-  said <- gene_network(wide, seed = 1,
-                       steps = list(clusters = FALSE, bayes = FALSE, outliers = FALSE, network = list(memory = 1e6)))
+  expect_identical(ncol(gene_mi_network(wide, run = weft_run(memory = 1e6))), as.integer(floor(sqrt(1e6 / 24))))
+  expect_error(gene_mi_network(wide, genes = 300, run = weft_run(memory = 1e6)), "may be used",
+               class = "weft_error_memory")
+  said <- gene_network(wide, seed = 1, steps = list(clusters = FALSE, bayes = FALSE, outliers = FALSE),
+                       run = weft_run(memory = 1e6))
   expect_match(said$quality$log$what, "of the 204 genes that vary most: all pairs of 400 genes", all = FALSE)
   expect_null(attr(fit$network, "limited"))
 })
 
 test_that("progress tells the steps and their times", {
-  said <- testthat::capture_messages(gene_network(small$x, small$class, progress = TRUE, seed = 1,
+  said <- testthat::capture_messages(gene_network(small$x, small$class, run = weft_run(progress = TRUE), seed = 1,
                                                   steps = list(bayes = FALSE, clusters = FALSE, pairs = FALSE)))
   expect_match(said[1], "quality .*80 samples and 40 genes kept")
   expect_match(said[2], "^About .* of work, at most .* of memory")
@@ -312,10 +314,10 @@ test_that("counts, intensities and genotypes are told apart", {
   expect_silent(gene_quality(counts, transform = "counts"))
   cells <- matrix(stats::rpois(300 * 30, outer(stats::rexp(300) + 0.2, stats::rexp(30, 1))), 300)
   cells[1, 1] <- 60
-  expect_warning(q <- gene_quality(cells, max_same = 1), "single cells", class = "weft_warning_counts")
+  expect_warning(q <- gene_quality(cells, control = list(max_same = 1)), "single cells", class = "weft_warning_counts")
   size <- rowSums(cells)
   expect_equal(q$x[, 2], log2(1 + cells[, 2] / (size / mean(size))), ignore_attr = TRUE)
-  expect_silent(gene_quality(cells, transform = "cells", max_same = 1))
+  expect_silent(gene_quality(cells, transform = "cells", control = list(max_same = 1)))
   expect_error(gene_quality(cells - 1, transform = "cells"), "not negative", class = "weft_error_input")
   expect_warning(gene_quality(exp(matrix(stats::rnorm(1200, 5, 2), 40))), "long tail", class = "weft_warning_scale")
   expect_identical(gene_quality(weft_example("snps", n = 60, p = 30)$x)$kind, "levels")
@@ -346,7 +348,8 @@ test_that("Bayesian networks take genes, scores and the network as prior", {
   q <- gene_quality(small$x, small$class)
   net <- gene_mi_network(q)
   genes <- colnames(q$x)[1:7]
-  a <- gene_bayes(q, genes = genes, network = net, candidates = 3, score = "bge", iterations = 500, seed = 1)
+  a <- gene_bayes(q, genes = genes, network = net, candidates = 3, seed = 1,
+                  iterations = 500, control = list(score = "bge"))
   expect_identical(rownames(a$dag), genes)
   expect_identical(a$table$type, "bge")
   expect_equal(a$data[[1]], stats::qnorm(rank(q$x[, 1]) / 81), ignore_attr = TRUE)
@@ -354,10 +357,10 @@ test_that("Bayesian networks take genes, scores and the network as prior", {
   expect_length(weft:::find_cycle(a$average != 0), 0)
   ring <- rbind(c(0, 0.9, 0.1), c(0, 0, 0.8), c(0.6, 0, 0))
   expect_identical(weft:::average_network(ring), rbind(c(0L, 1L, 0L), c(0L, 0L, 1L), c(0L, 0L, 0L)))
-  b <- gene_bayes(q, genes = genes, score = "bdeu", target = "max", iterations = 500, seed = 1)
+  b <- gene_bayes(q, genes = genes, seed = 1, iterations = 500, control = list(score = "bdeu", target = "max"))
   expect_null(b$edges)
   expect_identical(vapply(b$data, nlevels, 0L), stats::setNames(rep(3L, 7), genes))
-  p <- gene_bayes(q, genes = genes, network = net, prior = 1, score = "bge", iterations = 500, seed = 1)
+  p <- gene_bayes(q, genes = genes, network = net, prior = 1, seed = 1, iterations = 500, control = list(score = "bge"))
   strongest <- which(as.matrix(net)[genes, genes] == max(as.matrix(net)[genes, genes]), arr.ind = TRUE)[1, ]
   expect_gte(max(p$edges[strongest[1], strongest[2]] + p$edges[strongest[2], strongest[1]]),
              a$edges[strongest[1], strongest[2]] + a$edges[strongest[2], strongest[1]] - 0.02)
@@ -371,7 +374,7 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
   expect_identical(weft:::usual_permutations(20000, 500), 19)
   expect_identical(weft:::usual_permutations(1e5, 1e5), 0)
   noise <- matrix(weft:::draws("normal", 40 * 20, key = 3), 40, dimnames = list(NULL, paste0("g", 1:20)))
-  fit <- gene_network(noise, rep(1:2, 20), seed = 1, progress = FALSE,
+  fit <- gene_network(noise, rep(1:2, 20), seed = 1, run = weft_run(progress = FALSE),
                       steps = list(network = FALSE, clusters = FALSE, bayes = FALSE))
   expect_gt(min(fit$pairs$p_fwer), 0.05)
   text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " ")) # lines are wrapped
@@ -397,11 +400,11 @@ test_that("without a class, the genes of the Bayesian network are those that a d
   e <- weft_example("expression", n = 60, p = 30, seed = 6, missing = 0, spoilt = FALSE)
   set.seed(6)
   regulators <- colnames(e$x)[11:22] # neither all genes nor the first
-  fit <- gene_network(e$x, seed = 1, progress = FALSE, regulators = regulators,
+  fit <- gene_network(e$x, seed = 1, run = weft_run(progress = FALSE), regulators = regulators,
                       steps = list(clusters = FALSE, pairs = FALSE,
                                    bayes = list(genes = 5, iterations = 200, resample = 0)))
   edges <- as.data.frame(fit$network)
-  ends <- table(factor(c(edges$regulator, edges$target), colnames(e$x)))
+  ends <- table(factor(c(edges$from, edges$to), colnames(e$x)))
   w <- as.matrix(fit$network)
   weight <- colSums(w)[colnames(e$x)]
   weight[regulators] <- weight[regulators] + rowSums(w)[regulators]
@@ -423,8 +426,9 @@ test_that("a level NA is no group of samples", {
 })
 
 test_that("a formula says class and covariates, of a data frame or of the container's table", {
-  quick <- function(...) gene_network(small$x, ..., seed = 1, progress = FALSE, steps = list(
-    components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, network = FALSE, pairs = FALSE))
+  quick <- function(...) call_with(gene_network, list(small$x, ..., seed = 1, run = weft_run(progress = FALSE),
+                                                      steps = list(
+    components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, network = FALSE, pairs = FALSE)))
   samples <- data.frame(group = small$class, run = small$batch, age = seq_len(nrow(small$x)))
   by_formula <- quick(~ run + age + group, covariates = samples)
   by_hand <- quick(small$class, covariates = samples[c("run", "age")])
@@ -436,7 +440,7 @@ test_that("a formula says class and covariates, of a data frame or of the contai
   expect_error(quick(~ group, covariates = 1:3), "data frame with the formula's variables", class = "weft_error_input")
   skip_if_not_installed("SummarizedExperiment")
   se <- SummarizedExperiment::SummarizedExperiment(list(values = t(small$x)), colData = samples)
-  of_table <- gene_network(se, ~ run + age + group, seed = 1, progress = FALSE, steps = list(
+  of_table <- gene_network(se, ~ run + age + group, seed = 1, run = weft_run(progress = FALSE), steps = list(
     components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, network = FALSE, pairs = FALSE))
   expect_equal(of_table$quality$x, by_hand$quality$x, ignore_attr = TRUE)
 })

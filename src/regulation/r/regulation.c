@@ -292,7 +292,7 @@ SEXP C_weft_regulation_counts(SEXP choices, SEXP of, SEXP control)
  * end). */
 SEXP C_weft_regulation_edges(SEXP choices, SEXP of, SEXP control)
 {
-  const char *fields[] = { "regulator", "target", "area", "signed_area", "times", "both", "" };
+  const char *fields[] = { "from", "to", "area", "signed_area", "times", "both", "" };
   weft_record given = weft_record_open(of, "of");
   edges_job job = { .chosen = chosen_of(choices, &given) };
   job.starts = weft_record_doubles(&given, "starts", (double) job.chosen.targets + 1);
@@ -327,7 +327,7 @@ SEXP C_weft_regulation_weights(SEXP edges, SEXP control)
                       .regulators = (size_t) regulators,
                       .targets = (size_t) targets,
                       .full = weft_record_number(&given, "full") };
-  job.edges.regulator = (int32_t *) weft_record_integers(&given, "regulator", job.starts[targets]);
+  job.edges.regulator = (int32_t *) weft_record_integers(&given, "from", job.starts[targets]);
   job.edges.area = (int32_t *) weft_record_integers(&given, "area", job.starts[targets]);
   weft_record_close(&given);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, regulators, targets));

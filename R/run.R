@@ -1,0 +1,100 @@
+#' How a call runs
+#'
+#' Every function of weft that does long work takes `run`: `NULL` for the settings of the session (see
+#' [weft_options]), `"cpu"`, `"cuda"` or `"auto"` for a back end, or what `weft_run()` returns. None of these changes
+#' a result beyond rounding.
+#'
+#' A function that cannot use a setting ignores it: a function without code for several devices runs on one, and
+#' `memory` matters where a page says so. A back end that is named but cannot be used is an error.
+#'
+#' @param backend `"auto"`, `"cpu"` or `"cuda"`; `NULL` for the session's, see [weft_backend()].
+#' @param devices `NULL` for one CUDA device, `"all"`, or numbers of devices from 0; see [weft_devices()].
+#' @param ranks whether the ranks of a job share the work; all call with the same arguments, see [weft_ranks()].
+#' @param threads the number of threads; `NULL` for the session's, see [weft_threads()].
+#' @param memory the number of bytes that the call may take beside its input; `NULL` for the default of the function.
+#' @param progress whether to show a progress bar; `NULL` for the option `weft.progress`, or else only in interactive
+#'   sessions. A function(done, total) is called instead of a bar.
+#' @param verbose whether to say where the work runs, and why.
+#' @param dry_run whether to return a prediction of the work instead of the result, in [bn_scores()] and
+#'   [gene_network()].
+#' @return A list of class `weft_run`.
+#' @seealso [weft_backend()], [weft_devices()], [weft_ranks()], [weft_sitrep()]
+#' @export
+#' @examples
+#' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
+#' mi_pairs(x, mtcars$am, run = "cpu")
+#' mi_pairs(x, mtcars$am, run = weft_run("cpu", threads = 1, verbose = TRUE))
+weft_run <- function(backend = NULL, devices = NULL, ranks = FALSE, threads = NULL, memory = NULL, progress = NULL,
+                     verbose = FALSE, dry_run = FALSE) {
+  if (!is.null(backend)) backend <- check_choice(backend, backends, "backend")
+  if (!is.null(devices)) devices_for(devices, "cpu")
+  if (!is.null(threads)) threads <- check_number(threads, "threads", min = 1, max = 4096, whole = TRUE)
+  if (!is.null(memory)) memory <- check_number(memory, "memory", min = 1e6, max = 2^50)
+  if (!is.null(progress) && !is.function(progress)) progress <- check_flag(progress, "progress")
+  structure(class = "weft_run", list(
+    backend = backend, devices = devices, ranks = check_flag(ranks, "ranks"), threads = threads, memory = memory,
+    progress = progress, verbose = check_flag(verbose, "verbose"), dry_run = check_flag(dry_run, "dry_run")
+  ))
+}
+
+# What every function makes of its argument `run`: the same with the number of threads that the session allows. Whether
+# a job of ranks and dry runs are taken is said by the function; others refuse them.
+as_run <- function(run = NULL, ranks = FALSE, dry_run = FALSE) {
+  if (is.null(run)) run <- weft_run()
+  else if (is_word(run) && run %in% backends) run <- weft_run(run)
+  else if (!inherits(run, "weft_run") || !identical(names(run), names(formals(weft_run)))) {
+    abort_input("`run` must be NULL, \"cpu\", \"cuda\", \"auto\" or what `weft_run()` returns.",
+                x = paste0("It is ", describe(run), "."))
+  }
+  if (run$ranks && !ranks) {
+    abort_input("`weft_run(ranks = TRUE)` must be given to a function that ranks share.",
+                i = "`?weft_ranks` names them; every rank may call this one for itself.")
+  }
+  if (run$dry_run && !dry_run) {
+    abort_input("`weft_run(dry_run = TRUE)` must be given to a function that predicts its work.",
+                i = "These are bn_scores() and gene_network().")
+  }
+  run["threads"] <- list(threads_for(run$threads))
+  run
+}
+
+# `control` of a function, whose settings and their usual values are the arguments of `settings`.
+check_control <- function(control, settings) {
+  known <- names(formals(settings))
+  named <- is.list(control) && !is.object(control) && (!length(control) || !is.null(names(control)))
+  if (!named) abort_input("`control` must be a list of settings by name.", x = paste0("It is ", describe(control), "."))
+  wrong <- setdiff(names(control), known)
+  if (length(wrong)) {
+    like <- most_alike(wrong[1L], known)
+    abort_input(paste0("Unknown setting `", plain_text(wrong[1L]), "` in `control`",
+                       if (length(like)) sprintf("; did you mean `%s`?", like) else "."),
+                i = sprintf("There are %s.", label_some(known, 20L)))
+  }
+  if (anyDuplicated(names(control))) {
+    abort_input("`control` must be a list that holds each setting once.",
+                x = sprintf("There are several of %s.", label_some(names(control)[duplicated(names(control))])))
+  }
+  structure(do.call(settings, control, quote = TRUE), given = names(control))
+}
+
+# The same run with other settings.
+run_but <- function(run, ...) {
+  settings <- list(...)
+  run[names(settings)] <- settings
+  run
+}
+
+#' @export
+print.weft_run <- function(x, ...) {
+  set <- Filter(function(setting) !is.null(setting) && !isFALSE(setting), unclass(x))
+  cat_wrapped(if (length(set)) paste0("weft_run: ", paste(names(set), vapply(set, describe, ""), sep = " = ",
+                                                          collapse = ", "))
+              else "weft_run: the settings of the session")
+  invisible(x)
+}
+
+# Where what were once arguments of every function are now.
+run_settings <- c(backend = "\"cuda\"", devices = "weft_run(devices = )", distributed = "weft_run(ranks = TRUE)",
+                  ranks = "weft_run(ranks = TRUE)", threads = "weft_run(threads = )", memory = "weft_run(memory = )",
+                  progress = "weft_run(progress = )", verbose = "weft_run(verbose = )",
+                  dry_run = "weft_run(dry_run = TRUE)")
