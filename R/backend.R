@@ -60,8 +60,8 @@ threads_for <- function(threads) {
 # The reason why no CUDA device can be used, or NULL. Opens the CUDA object.
 cuda_missing <- function() .Call(C_weft_cuda_missing, cuda_dir())
 
-# Resolves `backend =` to list(name, reason). `predicted` is what a function of R/cost.R returned. The device is looked
-# for only when it could pay. The choice carries the seconds that several devices would share, for devices_for().
+# Resolves `backend =` to list(name, reason). `predicted` is a plan (R/plan.R). The device is looked for only when it
+# could pay. The choice carries the plan, and the seconds that several devices would share, for devices_for().
 choose_backend <- function(backend, predicted = NULL) {
   if (!is.null(predicted) && predicted$cpu > worth_rates && predicted$cpu > predicted$cuda + cuda_start_seconds() &&
       identical(backend %||% weft_backend(), "auto") && is.null(cuda_missing()) && calibrate_once()) {
@@ -69,6 +69,7 @@ choose_backend <- function(backend, predicted = NULL) {
   }
   chosen <- weigh_backends(backend, predicted)
   chosen$divided <- predicted$divided
+  chosen$plan <- predicted
   chosen
 }
 
@@ -92,14 +93,15 @@ weigh_backends <- function(backend, predicted) {
                                        seconds_text(predicted$cpu), seconds_text(predicted$cuda)))
 }
 
-# For work that has no device code: a named device is an error that says so. `what` is like "Kernel sums run".
-cpu_only <- function(backend, what) {
+# For work that has no device code: a named device is an error that says so. `what` is like "Kernel sums run"; `plan`:
+# what it takes, for dry runs, where that is known.
+cpu_only <- function(backend, what, plan = NULL) {
   backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if (backend == "cuda") {
     weft_abort("device", "`run = \"cuda\"` cannot run here.", x = paste(what, "on the CPU only."),
                i = "Use `run = \"cpu\"` or \"auto\".")
   }
-  list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU only"))
+  list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU only"), plan = plan)
 }
 
 worth_rates <- 0.05 # seconds on the CPU; a call that takes less does not wait for rates

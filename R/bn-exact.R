@@ -32,7 +32,7 @@
 #' bn_exact(d, posterior = "dag")$edges
 bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "dag", "order"),
                      control = list(), run = NULL, ...) {
-  run <- as_run(run)
+  run <- as_run(run, dry_run = TRUE)
   control <- check_control(control, bn_scores_control)
   started <- proc.time()[[3L]]
   check_dots(..., .control = bn_scores_control, .allowed = bn_score_settings, .known = bn_other_names)
@@ -43,6 +43,12 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
   p <- if (is.null(table)) node_count(x) else length(table$nodes)
   chosen <- bn_exact_backend(run$backend, p, posterior, run$threads)
   report_backend(chosen, run$verbose)
+  if (run$dry_run) {
+    before <- if (is.null(table)) bn_scores(x, max_parents = max_parents, score = score, ...,
+                                            run = run_but(run, backend = table_backend(run$backend, score)),
+                                            keep = keep, control = control)
+    return(dry_plan("bn_exact", chosen, list(before)))
+  }
   if (is.null(table)) {
     if (length(p)) check_exact_memory(p, posterior, chosen$name)
     table <- bn_scores(x, max_parents = max_parents, score = score, ...,
@@ -50,7 +56,7 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
   }
   nodes <- length(table$nodes)
   check_exact_memory(nodes, posterior, chosen$name, length(table$score), run$threads)
-  control <- run_control(chosen$name, worth_threads(cost_exact(nodes, posterior)$cpu, run$threads), run$progress,
+  control <- run_control(chosen$name, worth_threads(plan_exact(nodes, posterior)$cpu, run$threads), run$progress,
                          table$nodes, "Exact search")
   best <- .Call(C_weft_bn_optimum, bn_native_table(table), control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior,
@@ -81,19 +87,24 @@ node_count <- function(data) {
 
 bn_exact_backend <- function(backend, p, posterior, threads) {
   p <- if (length(p)) p else 1
-  chosen <- choose_backend(backend, cost_exact(p, posterior, threads = threads))
+  chosen <- choose_backend(backend, plan_exact(p, posterior, threads = threads))
   wanted <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1]
     else Inf
-  if (subset_bytes(p, posterior) * 2^p > 0.9 * free) {
-    return(list(name = "cpu", reason = "more subsets than the device holds"))
+  if (chosen$plan$device_bytes > 0.9 * free) {
+    chosen[c("name", "reason")] <- list("cpu", "more subsets than the device holds")
   }
   chosen
 }
 
+plan_exact <- function(p, posterior, sets = 0, threads = 1) {
+  bn_plan("exact", kind = posterior, p = p, sets = sets, threads = threads)
+}
+
 # `drawing`: graphs, for which each thread needs 32 bytes per subset, and one thread the weights of first layers.
 check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1, drawing = FALSE) {
-  need <- cost_exact(p, posterior, backend, sets, threads)$bytes + if (drawing) 32 * (threads + 1) * 2^p else 0
+  plan <- plan_exact(p, posterior, sets, threads)
+  need <- (if (backend == "cuda") plan$bytes_cuda else plan$bytes) + if (drawing) 32 * (threads + 1) * 2^p else 0
   free <- host_free()
   most <- if (posterior != "dag") 33L else if (backend == "cuda") 27L else 24L
   if (p > most || (free >= 0 && need > free)) {

@@ -9,7 +9,7 @@ near_width <- 8 # candidates by their own score, beside those that a greedy sear
 near_pays <- function(data) {
   p <- node_count(data)
   n <- if (is_experiment(data)) experiment_dim(data)[2L] else NROW(data)
-  length(p) == 1L && choose(p, 5) * (1.3e-7 + 3e-11 * n) > 0.03
+  length(p) == 1L && bn_plan("near", n = n, p = p)$engine[["cpu"]] == "near table"
 }
 
 # A table, and the orders where the searches ended that made it. `...`: what other tables are made with.

@@ -86,11 +86,13 @@ bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", 
   problem$max_parents <- bn_limits(max_parents, input$names)
   problem$slack <- switch(keep, max = 0, sum = slack, all = Inf)
   problem[c("allowed", "outside")] <- bn_candidates(candidates, plus_one, input, problem, run$threads)
-  predicted <- bn_predict(problem, keep, run$threads)
-  chosen <- bn_scores_backend(run$backend, problem, predicted)
+  plan <- function() bn_predict(problem, keep, run$threads)$plan
+  stays <- plan()$stays
+  chosen <- if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
   report_backend(chosen, run$verbose)
-  if (chosen$name == "cuda") predicted$bytes <- predicted$bytes - predicted$work_bytes
-  if (run$dry_run) return(predicted[bn_predicted])
+  predicted <- bn_predict(problem, keep, run$threads)$frame
+  if (chosen$name == "cuda") predicted$bytes <- plan()$bytes_cuda
+  if (run$dry_run) return(predicted)
   bn_check_memory(predicted, problem, keep)
   if (run$verbose) message(sprintf("%s parent sets, about %s, %s", thousands(predicted$sets),
                                bytes_text(predicted$bytes), seconds_text(predicted$seconds)))
@@ -101,7 +103,7 @@ bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", 
   result <- c(table, list(
     nodes = input$names, n = input$n, type = score, max_parents = stats::setNames(problem$max_parents, input$names),
     ess = ess, gamma = gamma, keep = keep, slack = slack, labels = input$labels,
-    predicted = predicted[bn_predicted],
+    predicted = predicted,
     priors = !is.null(prior), interventions = !is.null(input$set), candidates = !is.null(candidates)
   ))
   record(new_result(result, class = "weft_bn_scores"), match.call(), chosen, started)
@@ -175,11 +177,10 @@ bn_correlation <- function(x) {
 bn_score_types <- c("bdeu", "k2", "bic", "aic", "bds", "bge")
 bn_score_kind <- function(score, kinds = .Call(C_weft_bn_score_kinds)) lapply(kinds, `[[`, match(score, kinds$name))
 
-bn_predicted <- c("sets", "joint_sets", "bytes", "seconds")
+# The share of sets that a table keeps, as a rule.
+kept_sets <- c(max = 0.01, sum = 0.3, all = 1)
 
-# Sets, bytes and seconds expected. Joint counting needs 8 bytes for every set of max_parents + 1 nodes, and each thread
-# bits of all rows, sorted, for each but two of a set's members (src/bn/cpu/table/sorted_rows.h); each thread 8 bytes
-# for every set of the largest node, and the batch at work as much again.
+# Sets, bytes and seconds expected, and the plan that they are from.
 bn_predict <- function(problem, keep, threads) {
   p <- problem$p
   universe <- rowSums(problem$allowed)
@@ -187,33 +188,17 @@ bn_predict <- function(problem, keep, threads) {
   count <- function(n, s) sum(choose(n, 0:s))
   sets <- mapply(count, universe, limit)
   joint <- count(p, max(problem$max_parents, 0) + 1)
-  kind <- bn_score_kind(problem$score)
-  by_child <- !kind$joint || !is.null(problem$set) || length(problem$scatter_rows) > 1L || joint > 2 * sum(sets)
-  kept <- if (keep == "max") 0.01 * sum(sets) else if (keep == "all") sum(sets) else 0.3 * sum(sets)
-  width <- max(limit, 0)
-  planes <- sum(problem$levels[problem$levels <= 16L] - 1)
-  sorted <- threads * max(problem$max_parents - 1, 0) * planes * 2 * problem$n / 8
-  work <- (if (by_child) 0 else 8 * joint + sorted) + 8 * (threads + 1) * max(sets)
-  bytes <- work + 2^27 + kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
-  work_of <- cost_bn_table(sum(sets), if (by_child) 2 * sum(sets) else joint, 60 * sum(problem$outside), problem$n,
-                           kind$gauss, bytes, threads, p, !by_child)
-  as_frame(list(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes,
-                seconds = work_of$cpu, device_seconds = work_of$cuda, work_bytes = work))
-}
-
-# The device counts what has few cells; see the limits in src/bn/cuda/table/table.cu.
-bn_scores_backend <- function(backend, problem, predicted) {
-  cells <- function(members) prod(utils::head(sort(as.double(problem$levels), decreasing = TRUE), members))
   most <- max(problem$max_parents)
-  kinds <- .Call(C_weft_bn_score_kinds)
-  if (!bn_score_kind(problem$score, kinds)$device) {
-    return(cpu_only(backend, sprintf("Scores %s are counted",
-                                     paste0("\"", kinds$name[!kinds$device], "\"", collapse = " and "))))
-  }
-  if (most > 29 || cells(most) > 2^15 || min(cells(most), problem$n) > 2^13 || cells(most + 1) > 2^18) {
-    return(cpu_only(backend, "Parent sets with this many combinations of levels are counted"))
-  }
-  choose_backend(backend, cost(predicted$seconds, predicted$device_seconds, predicted$bytes))
+  cells <- function(members) prod(utils::head(sort(as.double(problem$levels), decreasing = TRUE), members))
+  plan <- bn_plan("table", kind = problem$score, n = problem$n, p = p, sets = sum(sets), largest = max(sets),
+                  joint_sets = joint, max_parents = max(most, 0), width = max(limit, 0),
+                  kept = kept_sets[[keep]],
+                  plane_levels = sum(problem$levels[problem$levels <= 16L] - 1), outside = sum(problem$outside),
+                  interventions = !is.null(problem$set) || length(problem$scatter_rows) > 1L, cells = cells(most),
+                  family_cells = cells(most + 1), threads = threads)
+  jointly <- plan$engine[["cpu"]] != "counts by child"
+  list(plan = plan, frame = as_frame(list(sets = sum(sets), joint_sets = if (jointly) joint else 0, bytes = plan$bytes,
+                                          seconds = plan$cpu)))
 }
 
 # The back end that counts the table for other work on `backend`: the CPU where a device does not count such scores.

@@ -91,7 +91,7 @@
 bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, prior = NULL,
                       interventions = NULL, ess = 1, na = c("fail", "drop"), control = list(), seed = NULL,
                       run = NULL, ...) {
-  run <- as_run(run)
+  run <- as_run(run, dry_run = TRUE)
   control <- check_control(control, bn_search_control)
   check_dots(..., .control = bn_search_control, .known = bn_other_names)
   started <- proc.time()[[3L]]
@@ -100,6 +100,9 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   na <- check_choice(na, c("fail", "drop"), "na")
   ess <- check_ess(ess)
   input <- memory_errors(bn_input(x, score, interventions, na))
+  if (run$dry_run) {
+    return(dry_plan("bn_search", list(name = "cpu", reason = "searches run on the CPU only", engine = "search")))
+  }
   p <- input$p
   gauss <- score == "bge"
   gamma <- check_gamma(gamma %||% (1 / sqrt(p)))

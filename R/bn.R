@@ -116,7 +116,7 @@
 bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, chains = NULL,
                      target = c("max", "sum", "uniform"), top = 10, start = NULL, resample = 0, control = list(),
                      seed = NULL, run = NULL, ...) {
-  run <- as_run(run, ranks = TRUE)
+  run <- as_run(run, ranks = TRUE, dry_run = TRUE)
   ranks <- join_ranks(run$ranks, "bn_learn", c(each_rank, "x", "start"))
   control <- check_control(control, bn_learn_control)
   started <- proc.time()[[3L]]
@@ -130,21 +130,25 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
   table <- given_table(x, bn_given(match.call(), control), keep)
   open_sets <- is.null(table) && is.null(max_parents) && !"candidates" %in% ...names() &&
     !"plus_one" %in% attr(control, "given")
-  near <- if (open_sets && target == "max" && near_pays(x)) near_table(x, score, settings$key, run, ...)
+  near <- open_sets && target == "max" && near_pays(x)
+  near <- if (near && !run$dry_run) near_table(x, score, settings$key, run, ...)
   table <- table %||% near$table %||%
     bn_scores(x, max_parents = max_parents %||% 4, score = score, ...,
               run = run_but(run, ranks = FALSE, backend = table_backend(run$backend, score)), keep = keep,
               control = control[names(formals(bn_scores_control))])
+  if (run$dry_run) return(dry_chains(table, x, settings, keep, run))
   check_chain_memory(settings, length(table$nodes))
   settings$order <- if (!is.null(near) && is.null(start)) near_orders(near$order, settings)
                     else memory_errors(start_orders(start, table$nodes, settings))
   # drawn given the orders
   if (settings$layers) settings$layer <- memory_errors(start_orders(NULL, table$nodes, settings))
   same_on_ranks(ranks, x = unclass(table)[setdiff(names(table), "predicted")], start = settings$order)
-  chosen <- bn_chain_backend(run, table, settings)
+  sets <- length(table$score)
+  nodes <- length(table$nodes)
+  chosen <- bn_chain_backend(run, settings, sets, nodes)
   report_backend(chosen, run$verbose)
   on <- devices_for(run$devices, chosen$name, chosen$divided)
-  worth <- worth_threads(chain_costs(table, settings, 1)$cpu, run$threads)
+  worth <- worth_threads(chain_plan(settings, sets, nodes, 1)$cpu, run$threads)
   native <- run_control(chosen$name, worth, run$progress, table$nodes, "Sampling orders", on)
   fit <- memory_errors({
     found <- if (settings$open && settings$ladders >= 4) {
@@ -168,15 +172,32 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
 bn_learn_control <- function(temperatures = NULL, swap_every = 10, thin = NULL, burn_in = NULL, plus_one = TRUE,
                              slack = 20) as.list(environment())
 
-bn_chain_backend <- function(run, table, settings) {
-  if (length(settings$beta) > 16L) return(cpu_only(run$backend, "Ladders of more than 16 temperatures run"))
-  choose_backend(run$backend, chain_costs(table, settings, run$threads))
+# `sets`: of all nodes together.
+bn_chain_backend <- function(run, settings, sets, nodes) {
+  plan <- function() chain_plan(settings, sets, nodes, run$threads)
+  stays <- plan()$stays
+  if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
 }
 
-chain_costs <- function(table, settings, threads) {
-  nodes <- length(table$nodes)
-  cost_chains(settings$iterations, settings$ladders, length(settings$beta), length(table$score) / nodes, nodes,
-              bn_targets[1 + settings$sum + settings$layers], threads)
+chain_plan <- function(settings, sets, nodes, threads) {
+  plan_chains(bn_targets[1 + settings$sum + settings$layers], settings$iterations, settings$ladders,
+              length(settings$beta), sets / nodes, nodes, threads)
+}
+
+# The dry run of bn_learn(): `table`, or what bn_scores() predicts of it, of whose sets not all are kept. A near table
+# takes less.
+dry_chains <- function(table, x, settings, keep, run) {
+  if (inherits(table, "weft_bn_scores")) {
+    chosen <- bn_chain_backend(run, settings, length(table$score), length(table$nodes))
+    return(dry_plan("bn_learn", chosen))
+  }
+  dry_plan("bn_learn", bn_chain_backend(run, settings, kept_sets[[keep]] * table$sets, node_count(x)), list(table))
+}
+
+# `sets`: of a node.
+plan_chains <- function(target, iterations, chains, temperatures, sets, nodes, threads) {
+  bn_plan("chains", kind = target, iterations = iterations, chains = chains, temperatures = temperatures,
+          node_sets = sets, p = nodes, threads = threads)
 }
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.
@@ -479,7 +500,7 @@ update.weft_bn <- function(object, iterations, ..., run = NULL) {
   settings$order <- object$order
   settings$layer <- object$layer
   backend <- attr(object, "backend")
-  divided <- chain_costs(object$table, settings, 1)$divided
+  divided <- chain_plan(settings, length(object$table$score), length(object$table$nodes), 1)$divided
   native <- run_control(backend, run$threads, run$progress, object$table$nodes, "Sampling orders",
                         devices_for(run$devices, backend, divided))
   fit <- memory_errors({

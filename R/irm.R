@@ -120,7 +120,7 @@
 irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), missing = NULL, hold_out = 0,
                 max_clusters = NULL, chains = 4, sweeps = 200, prior = irm_prior(), control = list(), seed = NULL,
                 run = NULL, ...) {
-  run <- as_run(run, ranks = TRUE)
+  run <- as_run(run, ranks = TRUE, dry_run = TRUE)
   ranks <- join_ranks(run$ranks, "irm", c(each_rank, "x"), given = "checkpoint")
   control <- check_control(control, irm_control)
   started <- proc.time()[[3L]]
@@ -162,6 +162,7 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
     attempts = attempts, key = key
   ))
   chosen <- choose_irm(run, graph, model, chains * sweeps)
+  if (run$dry_run) return(dry_plan("irm", chosen))
   job <- list(
     graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family,
     sampler = most$sampler, held = held,
@@ -253,18 +254,14 @@ check_path <- function(path) {
 
 # `sweeps`: of all chains.
 choose_irm <- function(run, graph, model, sweeps) {
-  stays <- irm_stays(graph, model)
-  if (!is.null(stays)) return(cpu_only(run$backend, stays))
-  k <- model$max_clusters
-  size <- c(graph$links$n_row, graph$links$n_col)
-  choose_backend(run$backend, cost_irm(sweeps, size, length(graph$links$to), k, run$threads))
-}
-
-# What has no device code, in the words of cpu_only(); else NULL.
-irm_stays <- function(graph, model) {
-  if (model$collapsed) return("The collapsed sampler runs")
-  if (graph$kind != "bipartite") return("One-mode graphs are co-clustered")
-  if (!is.null(graph$values)) "Real values are co-clustered"
+  plan <- function() {
+    k <- model$max_clusters
+    irm_plan("run", sweeps = sweeps, rows = graph$links$n_row, columns = graph$links$n_col,
+             links = length(graph$links$to), k_rows = k[1L], k_columns = k[2L], collapsed = model$collapsed,
+             one_mode = graph$kind != "bipartite", real = !is.null(graph$values), threads = run$threads)
+  }
+  stays <- plan()$stays
+  if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
 }
 
 # ---- starting ----
@@ -333,13 +330,21 @@ irm_devices <- function(on, job) {
   if (job$chains * irm_sweep_seconds(job, length(on)) < irm_sweep_seconds(job, 1)) on else on[seq_len(job$chains)]
 }
 
-irm_sweep_seconds <- function(job, parts) {
+irm_sweep_seconds <- function(job, devices) plan_sweep(job, devices)$cuda
+
+# One sweep of a chain, with what it waits for on the host beside.
+plan_sweep <- function(job, devices, nodes = 0) {
   links <- job$graph$links
-  cost_irm_sweep(c(links$n_row, links$n_col), length(links$to), job$model$max_clusters, parts)
+  k <- job$model$max_clusters
+  irm_plan("sweep", rows = links$n_row, columns = links$n_col, links = length(links$to), k_rows = k[1L],
+           k_columns = k[2L], devices = devices, nodes = nodes)
 }
 
-# A sweep of a chain that has a device of its own, with what it waits for on the host.
-irm_chain_seconds <- function(job) irm_sweep_seconds(job, 1) + launching(5e-4) + on_core(1e-7 * sum(run_nodes(job)))
+# Seconds of a sweep of a chain that has a device of its own.
+irm_chain_seconds <- function(job) {
+  plan <- plan_sweep(job, 1, sum(run_nodes(job)))
+  plan$cuda + plan$beside
+}
 
 run_sweeps <- function(job, run, ranks) {
   unsaved <- NULL

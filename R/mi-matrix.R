@@ -59,7 +59,7 @@ mi_matrix <- function(x, y = NULL,
                       estimator = c("empirical", "miller-madow", "shrink", "schurmann-grassberger", "copula",
                                     "pearson", "spearman", "kendall", "ksg"), bins = NULL, k = 3,
                       na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, run = NULL, ...) {
-  run <- as_run(run)
+  run <- as_run(run, dry_run = TRUE)
   started <- proc.time()[[3L]]
   check_dots(..., .known = mi_names_elsewhere)
   need_args("x")
@@ -72,6 +72,7 @@ mi_matrix <- function(x, y = NULL,
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   between <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
   out <- name_estimators(memory_errors(between(x, y, estimator, bins, k, na, assay, run)))
+  if (run$dry_run) return(if (is.null(y)) out else set_attributes(out, list(features = NULL)))
   about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na,
                       test = attr(out, "test"))
   if (unit == "nats") out <- memory_errors(out * log(2))
@@ -114,10 +115,13 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, run) {
   pairs <- if (is.null(y)) p[1L]^2 / 2 else p[1L] * p[2L]
   levels <- vapply(facts, function(fact) if (length(fact$levels)) mean(fact$levels) else 1, 0)
   planes <- pmin(pmax(levels - 1, 1), 24)
-  chosen <- choose_backend(run$backend, cost_counts_matrix(pairs, inputs[[1L]]$n, p, planes, run$threads))
+  chosen <- choose_backend(run$backend, mi_plan("counts", pairs = pairs, n = inputs[[1L]]$n, p = p[1L], p_y = p[2L],
+                                                planes = planes[1L], planes_y = planes[length(planes)],
+                                                threads = run$threads))
   most <- vapply(facts, function(fact) max(fact$levels, 0), 0)
   chosen <- note_large(chosen, prod(rep_len(most[most > 0], 2)))
   report_backend(chosen, run$verbose)
+  if (run$dry_run) return(set_attributes(dry_plan("mi_matrix", chosen), list(features = p[1L])))
   control <- run_control(chosen$name, run$threads, run$progress, inputs[[1L]]$names, "Counting pairs")
   m <- mi_counts_matrix(inputs[[1L]], inputs[[2L]], estimator, na, control)
   complete <- all(unlist(lapply(facts, `[[`, "missing")) == 0) || na == "level"
@@ -183,8 +187,9 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, run) {
     abort_input("`k` must be less than the number of rows.", x = sprintf("It is %d, with %d rows.", k, n))
   }
   pairs <- a$p * (if (is.null(b)) a$p / 2 else b$p)
-  chosen <- choose_backend(run$backend, cost_numeric_matrix(pairs, n, estimator, run$threads))
+  chosen <- choose_backend(run$backend, mi_plan("numbers", kind = estimator, pairs = pairs, n = n, threads = run$threads))
   report_backend(chosen, run$verbose)
+  if (run$dry_run) return(set_attributes(dry_plan("mi_matrix", chosen), list(features = a$p)))
   control <- run_control(chosen$name, run$threads, run$progress, c(a$names, b$names), "Comparing columns")
   data <- if (is.null(b)) a$data else cbind(a$data, b$data)
   m <- .Call(C_weft_mi_numeric, data, list(estimator = estimator, split = if (is.null(b)) 0L else a$p, k = k), control)

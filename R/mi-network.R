@@ -55,7 +55,7 @@
 # nolint end
 mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet"), eps = 0, tau = NULL,
                        threshold = NULL, fdr = NULL, run = NULL, ...) {
-  run <- as_run(run)
+  run <- as_run(run, dry_run = TRUE)
   started <- proc.time()[[3L]]
   need_args("x")
   if (is_estimator(method)) {
@@ -74,10 +74,15 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   tested <- if (is.null(fdr)) method == "relnet" && is.null(threshold) else fdr < 1
   if (tested) refuse_untested(x, list(...)$estimator, method)
   m <- network_input(x, ..., run = run)
+  if (inherits(m, "weft_plan")) { # of the matrix, which a dry run does not make
+    chosen <- network_backend(method, attr(m, "features"), run)
+    return(dry_plan("mi_network", chosen, list(m)))
+  }
   if (!is.double(m)) m <- memory_errors(`storage.mode<-`(m, "double"))
   p <- nrow(m)
   chosen <- network_backend(method, p, run)
   report_backend(chosen, run$verbose)
+  if (run$dry_run) return(dry_plan("mi_network", chosen))
   if (method == "relnet" && is.null(threshold)) fdr <- fdr %||% 0.05
   significant <- if (!is.null(fdr) &&
                      fdr < 1) memory_errors(significant_pairs(m, fdr, run$threads)) %||% abort_untested(m, method)
@@ -118,25 +123,18 @@ information_of <- function(net) {
   attr(net, "mi", exact = TRUE) %||% if (!is.null(attr(net, "test", exact = TRUE))) net
 }
 
-# Those of src/mi/networks/kinds.h: how reports cite each, what the weight of an edge is, and the seconds of
-# a p x p matrix on the CPU, where `memory` threads read as fast as memory allows, and on a device (NULL: a few readings
-# of the matrix are too little for one). ARACNE reads rows that no cache holds for every triangle.
+# Those of src/mi/networks/kinds.h: how reports cite each, and what the weight of an edge is.
 weight_is_information <- "is the mutual information of the two: 0 where they do not depend on each other"
 weight_is_information_left <- paste("is the mutual information of the two less what other genes already tell about",
                                     "the second")
 network_methods <- list(
-  aracne = list(cite = "ARACNE (Margolin and others 2006)", weight = weight_is_information,
-                cpu = function(p, threads, memory) p^3 * 3e-12 / memory, cuda = function(p) p^3 * 1.5e-13),
+  aracne = list(cite = "ARACNE (Margolin and others 2006)", weight = weight_is_information),
   clr = list(cite = "CLR (Faith and others 2007)",
              weight = paste("says by how many standard deviations the mutual information of the two exceeds what each",
-                            "usually has with others"),
-             cpu = function(p, threads, memory) p^2 * 4e-9 / memory, cuda = NULL),
-  mrnet = list(cite = "MRNET (Meyer and others 2007)", weight = weight_is_information_left,
-               cpu = function(p, threads, memory) p^3 * 2e-10 / threads, cuda = function(p) p^3 * 2e-12),
-  mrnetb = list(cite = "MRNETB (Meyer and others 2010)", weight = weight_is_information_left,
-                cpu = function(p, threads, memory) p^3 * 1e-9 / threads, cuda = function(p) p^3 * 1e-11),
-  relnet = list(cite = "a threshold (relevance network)", weight = weight_is_information,
-                cpu = function(p, threads, memory) p^2 * 4e-9, cuda = NULL)
+                            "usually has with others")),
+  mrnet = list(cite = "MRNET (Meyer and others 2007)", weight = weight_is_information_left),
+  mrnetb = list(cite = "MRNETB (Meyer and others 2010)", weight = weight_is_information_left),
+  relnet = list(cite = "a threshold (relevance network)", weight = weight_is_information)
 )
 
 only_for <- function(given, arg, method, used) {
@@ -168,11 +166,10 @@ rounding_of <- function(m) {
 }
 
 network_backend <- function(method, p, run) {
-  if (is.null(network_methods[[method]]$cuda)) {
-    if (!is.null(run$backend)) check_choice(run$backend, backends, "backend")
-    return(list(name = "cpu", reason = "the method is too little for a device"))
-  }
-  choose_backend(run$backend, cost_network(p, method, run$threads))
+  plan <- function() mi_plan("networks", kind = method, p = p, threads = run$threads)
+  if (is.finite(plan()$cuda)) return(choose_backend(run$backend, plan()))
+  if (!is.null(run$backend)) check_choice(run$backend, backends, "backend")
+  list(name = "cpu", reason = "the method is too little for a device", plan = plan())
 }
 
 # A matrix of information stays, and a square one whose rows and columns have the same names; everything else is data.

@@ -68,7 +68,7 @@
 mi_pairs <- function(x, class, top = 1000, by = c("mi", "interaction"), features = NULL, strata = NULL,
                      permutations = 0, na = c("fail", "drop", "level"), bins = NULL, control = list(), seed = NULL,
                      run = NULL, ...) {
-  run <- as_run(run, ranks = TRUE)
+  run <- as_run(run, ranks = TRUE, dry_run = TRUE)
   ranks <- join_ranks(run$ranks, "mi_pairs", c(each_rank, "x"))
   control <- check_control(control, mi_pairs_control)
   started <- proc.time()[[3L]]
@@ -100,6 +100,10 @@ mi_pairs <- function(x, class, top = 1000, by = c("mi", "interaction"), features
   control_of <- function(chosen, pack) {
     run_control(chosen$name, run$threads, run$progress, pack$names, "Searching pairs",
                 devices_for(run$devices, chosen$name, chosen$divided))
+  }
+  if (run$dry_run) {
+    chosen <- if (is.null(at_once)) choose(pack) else where_planes(x, run)
+    return(dry_plan("mi_pairs", chosen))
   }
   if (is.null(at_once)) {
     chosen <- choose(pack)
@@ -273,14 +277,21 @@ choose_tuples <- function(side, p, order) {
   first * second + both * (first + second) + choose(both, 2)
 }
 
-choose_for_tuples <- function(run, pack, tuples, order = 2) {
+# The back end of a search of pairs, or of triples of the features that `side` says, of which `top` are kept.
+choose_for_tuples <- function(run, pack, tuples, order = 2, side = NULL, top = 0) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   most <- two_greatest(info$levels)
-  planes <- if (most[1L] <= 2) 1 else mean(pmin(pmax(info$levels - 1, 1), 24))
-  sorted <- order == 3 && most[1L] <= 3 && (most[1L] > 2 || pack$dim[2L] <= 7500) && info$classes == 2 &&
-    pack$dim[1L] <= 65535
-  chosen <- choose_backend(run$backend,
-                           cost_tuples(tuples, pack$dim[1L], planes, info$bytes, run$threads, order, sorted))
+  of <- if (is.null(side)) rep(TRUE, pack$dim[2L]) else side != 0
+  plan <- function() {
+    mi_plan("tuples", tuples = tuples, n = pack$dim[1L], p = pack$dim[2L], order = order,
+            planes = if (most[1L] <= 2) 1 else mean(pmin(pmax(info$levels - 1, 1), 24)), packed_bytes = info$bytes,
+            levels = most[1L], classes = info$classes, strata = length(pack$strata_levels),
+            rows_of_a_class = max(info$class_rows), empty_classes = sum(info$class_rows == 0),
+            missing = pack$na != "level" && any(info$missing[of] > 0), searched = sum(of),
+            searched_levels = max(info$levels[of], 0), top = min(top, 2^53), threads = run$threads)
+  }
+  stays <- plan()$stays
+  chosen <- if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
   chosen <- note_large(chosen, if (most[1L] > 24 || info$classes > 64) prod(most) * info$classes else 0)
   report_backend(chosen, run$verbose)
   chosen
@@ -290,7 +301,8 @@ choose_for_tuples <- function(run, pack, tuples, order = 2) {
 where_planes <- function(x, run) {
   if (!inherits(x, "weft_plink")) return(list(name = "cpu"))
   d <- as.double(dim(x))
-  choose_backend(run$backend, cost_tuples(d[2L] * (d[2L] - 1) / 2, d[1L], 2, d[1L] * d[2L] / 4, run$threads))
+  choose_backend(run$backend, mi_plan("tuples", tuples = d[2L] * (d[2L] - 1) / 2, n = d[1L], p = d[2L], order = 2,
+                                      planes = 2, packed_bytes = d[1L] * d[2L] / 4, threads = run$threads))
 }
 
 two_greatest <- function(x) {

@@ -37,7 +37,7 @@
 mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim"),
                       bins = NULL, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, run = NULL,
                       ...) {
-  run <- as_run(run)
+  run <- as_run(run, dry_run = TRUE)
   started <- proc.time()[[3L]]
   check_dots(..., .known = mi_names_elsewhere)
   need_args("x", "class")
@@ -54,6 +54,7 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   target <- class_input(given$class, given$x, input$n)
   check_some_rows(target$codes, na)
   if (na == "fail") fail_missing(input$names, column_facts(input, na, run$threads)$missing, "x")
+  if (run$dry_run) return(dry_plan("mi_select", c(chosen, list(engine = "selection and bins"))))
   control <- run_control("cpu", run$threads, run$progress, input$names, "Selecting features")
   picked <- .Call(C_weft_mi_select, input$data, target$codes, length(target$levels), na == "level",
                   list(method = method, k = k), control)

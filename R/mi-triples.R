@@ -35,7 +35,7 @@
 #' mi_tuples(x, class, order = 4, features = c(1:5, 9:12), top = 3)
 mi_triples <- function(x, class, top = 1000, by = c("mi", "interaction"), features = NULL,
                        na = c("fail", "drop", "level"), bins = NULL, control = list(), run = NULL, ...) {
-  run <- as_run(run, ranks = TRUE)
+  run <- as_run(run, ranks = TRUE, dry_run = TRUE)
   ranks <- join_ranks(run$ranks, "mi_triples", c(each_rank, "x"))
   control <- check_control(control, mi_triples_control)
   check_dots(..., .control = mi_triples_control, .known = mi_names_elsewhere)
@@ -52,21 +52,16 @@ mi_triples <- function(x, class, top = 1000, by = c("mi", "interaction"), featur
   }
   side <- sides(pack$names, features, NULL)
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
-  not_there <- triples_need(pack, side, keep$top)
-  if (!is.null(not_there)) {
-    chosen <- cpu_only(run$backend, paste("Triples", not_there, "are searched"))
-    report_backend(chosen, run$verbose)
-  } else {
-    chosen <- choose_for_tuples(run, pack, choose(p, 3), order = 3)
-    if (chosen$name == "cuda" && !has_bit_wgmma()) {
-      if (chosen$reason == "asked for") {
-        weft_abort("device", "`run = \"cuda\"` cannot run here.",
-                   x = "Triples need a device of compute capability 9.0 and a build for it.",
-                   i = "Use `run = \"cpu\"` or \"auto\".")
-      }
-      chosen <- list(name = "cpu", reason = "triples need a device of compute capability 9.0")
+  chosen <- choose_for_tuples(run, pack, choose(p, 3), order = 3, side = side, top = keep$top)
+  if (chosen$name == "cuda" && !has_bit_wgmma()) {
+    if (chosen$reason == "asked for") {
+      weft_abort("device", "`run = \"cuda\"` cannot run here.",
+                 x = "Triples need a device of compute capability 9.0 and a build for it.",
+                 i = "Use `run = \"cpu\"` or \"auto\".")
     }
+    chosen[c("name", "reason")] <- list("cpu", "triples need a device of compute capability 9.0")
   }
+  if (run$dry_run) return(dry_plan("mi_triples", chosen))
   native <- run_control(chosen$name, run$threads, run$progress, pack$names, "Searching triples",
                         devices_for(run$devices, chosen$name, chosen$divided))
   found <- search_tuples(pack, side, 3L, keep, ranks, native)
@@ -77,20 +72,6 @@ mi_triples <- function(x, class, top = 1000, by = c("mi", "interaction"), featur
 
 mi_triples_control <- function(min_mi = NULL, min_gain = NULL, unit = c("bits", "nats"), assay = NULL) {
   as.list(environment())
-}
-
-# Why the device's search does not take these triples, as words for the message, or NULL. R alone decides: native code
-# (weft_mi_search_cuda()) has the same conditions, and an error for what does not meet them. has_bit_wgmma() looks at
-# the device and at what the package was built for.
-triples_need <- function(pack, side, top) {
-  info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
-  of <- if (is.null(side)) rep(TRUE, pack$dim[2L]) else side != 0
-  if (sum(of) < 3L) return("of fewer than three features")
-  if (any(info$levels[of] > 5L)) return("of features with more than five levels")
-  if (pack$na != "level" && any(info$missing[of] > 0)) return("with missing values")
-  if (length(info$class_rows) > 8L) return("for a class of more than eight levels")
-  if (top > 2^19) return("without a small `top`")
-  NULL
 }
 
 # 1-bit products of whole warpgroups: compute capability 9.0 itself, no other.
@@ -104,7 +85,7 @@ has_bit_wgmma <- function() {
 #' @export
 mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, by = c("mi", "interaction"),
                       na = c("fail", "drop", "level"), bins = NULL, control = list(), run = NULL, ...) {
-  run <- as_run(run)
+  run <- as_run(run, dry_run = TRUE)
   control <- check_control(control, mi_triples_control)
   check_dots(..., .control = mi_triples_control, .known = mi_names_elsewhere)
   started <- proc.time()[[3L]]
@@ -124,6 +105,10 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, by = c("
                 i = "Choose fewer, for instance those of the best pairs.")
   }
   report_backend(chosen, run$verbose)
+  if (run$dry_run) {
+    chosen$plan <- mi_plan("long_tuples", tuples = ways, n = pack$dim[1L], p = pack$dim[2L], threads = run$threads)
+    return(dry_plan("mi_tuples", chosen))
+  }
   found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), search_list(order, keep),
                  run_control("cpu", run$threads, run$progress, pack$names, "Searching tuples"))
   record(new_result(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,

@@ -63,7 +63,7 @@
 #' mi_rank(x, class)
 mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), bins = NULL, permutations = 0,
                     assay = NULL, seed = NULL, run = NULL, ...) {
-  run <- as_run(run)
+  run <- as_run(run, dry_run = TRUE)
   started <- proc.time()[[3L]]
   check_dots(..., .known = mi_names_elsewhere)
   need_args("x")
@@ -87,8 +87,9 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   input <- memory_errors(categorical_input(x, assay))
   target <- class_input(class, x, input$n)
   check_some_rows(target$codes, na)
-  chosen <- choose_backend(run$backend, cost_rank(input$n, input$p, run$threads))
+  chosen <- choose_backend(run$backend, mi_plan("rank", n = input$n, p = input$p, threads = run$threads))
   report_backend(chosen, run$verbose)
+  if (run$dry_run) return(dry_plan("mi_rank", chosen))
   scores <- for_blocks(input, function(data, columns) {
     control <- run_control(chosen$name, run$threads, run$progress, input$names[columns], "Ranking features")
     .Call(C_weft_mi_rank, data, target$codes, length(target$levels), na == "level", control)
@@ -142,8 +143,13 @@ check_shown <- function(n, arg = "n") check_number(n, arg, min = 0, whole = TRUE
 # The ranking of a pack, with a permutation test when there are permutations.
 rank_pack <- function(pack, permutations, seed, scale, unit, call, run, started) {
   chosen <- if (permutations == 0) cpu_only(run$backend, "A pack is ranked")
-            else choose_backend(run$backend, cost_rank_permuted(pack$dim[1L], pack$dim[2L], permutations, run$threads))
+            else choose_backend(run$backend, mi_plan("rank_permute", n = pack$dim[1L], p = pack$dim[2L],
+                                                     permutations = permutations, threads = run$threads))
   report_backend(chosen, run$verbose)
+  if (run$dry_run) {
+    if (permutations == 0) chosen$plan <- mi_plan("rank", n = pack$dim[1L], p = pack$dim[2L], threads = run$threads)
+    return(dry_plan("mi_rank", chosen))
+  }
   control <- run_control(chosen$name, run$threads, run$progress, pack$names, "Ranking features")
   scores <- .Call(C_weft_mi_pack_rank, pack_pointer(pack), control)
   tested <- feature_tests(scores, function(which) .Call(C_weft_mi_null, pack_pointer(pack), which, control))

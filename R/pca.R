@@ -78,7 +78,7 @@
 #' pca(gaps, k = 2, na = "em")
 pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"), center = TRUE, scale = FALSE,
                 weights = NULL, na = c("fail", "em"), assay = NULL, control = list(), seed = NULL, run = NULL, ...) {
-  run <- as_run(run, ranks = TRUE)
+  run <- as_run(run, ranks = TRUE, dry_run = TRUE)
   ranks <- join_ranks(run$ranks, "pca", c(each_rank, "x", "weights", "block_size"))
   control <- check_control(control, pca_control)
   started <- proc.time()[[3L]]
@@ -114,6 +114,10 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   chosen <- if (source$kind == "resident") choose_resident(run$backend)
             else choose_backend(run$backend, plan$cost)
   report_backend(chosen, run$verbose)
+  if (run$dry_run) {
+    chosen$plan <- plan$cost
+    return(dry_plan("pca", chosen))
+  }
   on <- devices_of_rows(run_but(run, backend = chosen$name), source, method, na, chosen$divided)
   source <- cut_blocks(source, length(on))
   if (chosen$name == "cuda" && !is.null(source$for_device)) source <- source$for_device()
@@ -171,44 +175,26 @@ choose_resident <- function(backend) {
   list(name = "cuda", reason = "the matrix is on the device")
 }
 
-# The method for either back end, and what it costs there. A resident matrix is on the device whatever that says. By
-# itself a dense matrix in memory, whose rows are all here, begins with krylov on the CPU where that may pay, and
-# `gives_way` says when it does not.
+# list(methods = c(cpu, cuda), cost = what either back end takes (R/plan.R), gives_way): src/pca/plan.c chooses. A
+# resident matrix is on the device whatever that says.
 pca_plan <- function(source, k, method, threads, alone = TRUE) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)
-  engines <- function(threads) {
-    if (source$kind == "stored") cost_pca_stored(source$n, source$p, cells, k, threads)
-    else cost_pca(source$n, source$p, cells, k, source$kind, threads)
-  }
-  by_engine <- engines(threads)
-  usual <- engines(4) # the method is the same with any number of threads, and so are the results
-  trial <- if (method == "auto" && source$kind == "dense" && alone) gives_way(source$n, source$p, k)
-           else never_gives_way
-  best <- function(where) {
-    if (method != "auto") return(method)
-    names(which.min(vapply(usual[c("krylov", "gram")], `[[`, 0, where)))
-  }
-  methods <- c(cpu = if (trial$gram_blocks > 0) "krylov" else best("cpu"), cuda = best("cuda"))
-  of <- function(where) by_engine[[if (methods[[where]] %in% names(by_engine)) methods[[where]] else "vectors"]]
-  cost <- of("cuda")
-  if (source$kind == "stored" && !fits_device(stored_vectors(source$n, source$p, k, methods[["cuda"]]))) {
-    cost$cuda <- Inf
-  }
-  cost$cpu <- if (trial$gram_blocks > 0) by_engine[[best("cpu")]]$cpu else of("cpu")$cpu
-  cost$bytes <- of("cpu")$bytes
-  list(methods = methods, cost = cost, gives_way = trial)
+  plan <- ask_pca_plan(source$kind, method, source$n, source$p, cells, k, threads, !alone)
+  if (!fits_device(plan$cost$device_bytes)) plan$cost$cuda <- Inf
+  plan
 }
+
+ask_pca_plan <- function(kind, method, n, p, cells, k, threads, shared = FALSE) {
+  sizes <- list(n = n, p = p, cells = cells, k = k, shared = shared, threads = threads)
+  .Call(C_weft_pca_plan, kind, method, sizes, slownesses())
+}
+
+never_gives_way <- list(gram_blocks = 0, gram_steps = 0)
 
 # The job of native code for a plan.
 pca_job <- function(plan, backend, ...) {
   c(list(method = plan$methods[[backend]], ...), if (backend == "cpu") plan$gives_way else never_gives_way)
-}
-
-# Bytes of the vectors of an iteration, for which src/pca/cuda/stored.cu leaves half of the device's memory.
-stored_vectors <- function(n, p, k, method) {
-  block <- min(64, max(16, (k + 13) %/% 8 * 8))
-  8 * ((k + 192 + if (method == "krylov") 12 * block else 0) * (n + p) + if (method == "gram") 3 * p^2 else 0)
 }
 
 # Whether half of a device's memory holds so many bytes; TRUE where that is not known. Little fits everywhere.

@@ -136,7 +136,7 @@
 regulation <- function(x, regulators = NULL, targets = NULL, nonlinear = TRUE, compare = NULL, permutations = 100,
                        transform = c("auto", "none", "counts"), assay = NULL, control = list(), seed = NULL, run = NULL,
                        ...) {
-  run <- as_run(run, ranks = TRUE)
+  run <- as_run(run, ranks = TRUE, dry_run = TRUE)
   ranks <- join_ranks(run$ranks, "regulation", c(each_rank, "x", "compare"))
   control <- check_control(control, regulation_control)
   need_args("x")
@@ -167,14 +167,17 @@ regulation <- function(x, regulators = NULL, targets = NULL, nonlinear = TRUE, c
   sizes <- lengths(genes[c("regulators", "targets")])
   steps <- steps %||% usual_steps(half, sizes[[1L]])
   cost_of <- function(copies, threads, calls = 1) {
-    if (is.null(blocks)) return(cost_regulation(input$n, sizes, steps, resamples, nonlinear, copies, threads, calls))
-    cost_cells(input$n, input$p, length(input$data@x), sizes, steps, resamples, nonlinear, copies, threads)
+    regulation_plan(if (is.null(blocks)) "dense" else "cells", n = input$n, p = input$p,
+                    stored = if (is.null(blocks)) 0 else length(input$data@x), regulators = sizes[[1L]],
+                    targets = sizes[[2L]], steps = steps, resamples = resamples, hinges = nonlinear, copies = copies,
+                    calls = calls, threads = threads)
   }
   runs <- if (!is.null(groups)) 1 + permutations
           else stability_runs(stability, input$n, copies, at_reference(cost_of(0, 1)$cpu))
   chosen <- choose_backend(run$backend, if (is.null(groups)) cost_of(copies + runs, run$threads, 1 + runs)
                                     else cost_of(copies + 2 * runs, run$threads, 2 * runs))
   report_backend(chosen, run$verbose)
+  if (run$dry_run) return(dry_plan("regulation", chosen))
   control <- run_control(chosen$name, run$threads, run$progress, input$names, "Choosing regulators",
                          devices_for(run$devices, chosen$name, chosen$divided))
   how <- list(genes = genes, names = input$names, nonlinear = nonlinear, steps = steps, resamples = resamples,

@@ -40,7 +40,8 @@ usual_bins <- function(n) if (n < 100) 2 else 3
 # 19, and the p-value of what is there goes on to .001 (Besag and Clifford 1991; it holds as one of a fixed number
 # does). They end where they would take a minute, or the first some minutes, on one core: the same on every machine.
 usual_permutations <- function(genes, n) {
-  once <- at_reference(cost_tuples(choose(genes, 2), n, usual_bins(n) - 1, 0, 1)$cpu)
+  once <- at_reference(mi_plan("tuples", tuples = choose(genes, 2), n = n, planes = usual_bins(n) - 1, order = 2,
+                               threads = 1)$cpu)
   stages <- c(19, 99, 999)
   stages <- stages[stages * once <= c(1200, 60, 60)]
   if (length(stages)) stages else 0

@@ -58,9 +58,9 @@ estimate_regulation <- function(n, genes, given, threads) {
   count <- if (is.null(regulators)) min(genes, most_regulators)
            else if (identical(regulators, "all")) genes
            else length(regulators)
-  cost_regulation(n, c(regulators = count, targets = genes), given("network", "steps", 5),
-                  given("network", "resamples", 200),
-                  given("network", "nonlinear", TRUE), given("network", "null_copies", usual_copies(genes)), threads)
+  regulation_plan("dense", n = n, regulators = count, targets = genes, steps = given("network", "steps", 5),
+                  resamples = given("network", "resamples", 200), hinges = given("network", "nonlinear", TRUE),
+                  copies = given("network", "null_copies", usual_copies(genes)), calls = 1, threads = threads)
 }
 
 # What report and print say of it.

@@ -365,24 +365,28 @@ workflow_estimate <- function(q, work) {
   by_consensus <- given("clusters", "method", "consensus") == "consensus"
   sweeps <- given("clusters", "chains", 4) * given("clusters", "sweeps", 100)
   nodes <- count(given("bayes", "genes", 20))
+  bins <- mi_plan("bins", n = n, p = p)
   steps <- list(
     components = estimate_components(n, p, given("components", "k", 10), threads),
-    ranking = list(cost_bins(n, p, threads), cost_rank(n, p, threads)),
-    pairs = list(cost_bins(n, p, threads), cost_tuples(pairs * (1 + permutations), n, 2, n * p, threads),
+    ranking = list(bins, mi_plan("rank", n = n, p = p, threads = threads)),
+    pairs = list(bins, mi_plan("tuples", tuples = pairs * (1 + permutations), n = n, p = p, order = 2, planes = 2,
+                               packed_bytes = n * p, threads = threads),
                  cost(0.01 * permutations)),
     network = if (is_directed_step(q, names(work$settings$network))) {
       list(estimate_regulation(n, net, given, threads))
-    } else list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
-                cost_network(net, method, threads)),
+    } else list(mi_plan("numbers", kind = if (estimator == "auto") "spearman" else estimator, pairs = net^2 / 2, n = n,
+                        threads = threads),
+                mi_plan("networks", kind = method, p = net, threads = threads)),
     clusters = list(if (by_consensus) cost_consensus(n, p)
                     else if (q$kind == "levels") {
-                      cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(20, 20), threads)
+                      irm_plan("run", sweeps = sweeps, rows = n, columns = clustered, links = n * clustered / 2,
+                               k_rows = 20, k_columns = 20, threads = threads)
                     }
                     else cost(sweeps * (1e-3 + 1.6e-7 * n * clustered) / min(threads, 4), Inf, 32 * n * clustered)),
-    bayes = c(list(cost_chains(given("bayes", "iterations", 20000), given("bayes", "chains", 4), 4, 50 * nodes, nodes,
-                               "sum", threads)),
+    bayes = c(list(plan_chains("sum", given("bayes", "iterations", 20000), given("bayes", "chains", 4), 4, 50 * nodes,
+                               nodes, threads)),
               if ((halves <- given("bayes", "resample", usual_halves())) > 0) {
-                list(cost_chains(given("bayes", "iterations", 20000) / 10, halves, 4, 50 * nodes, nodes, "sum", 1))
+                list(plan_chains("sum", given("bayes", "iterations", 20000) / 10, halves, 4, 50 * nodes, nodes, 1))
               }),
     outliers = list(cost(n^2 * 2e-8 + 6e-5 * n + 0.1, Inf, 40 * n))
   )[workflow_steps[-1L]]
@@ -395,9 +399,6 @@ workflow_estimate <- function(q, work) {
 
 # Components are compared with those of 38 draws; see gene_components().
 estimate_components <- function(n, p, k, threads) {
-  once <- function(p) {
-    by_engine <- cost_pca(n, p, n * p, k, "dense", threads)
-    by_engine[[which.min(vapply(by_engine, `[[`, 0, "cpu"))]]
-  }
+  once <- function(p) ask_pca_plan("dense", "cheapest", n, p, n * p, k, threads)$cost
   c(list(once(p)), rep(list(once(component_genes(c(n, p)))), 39))
 }

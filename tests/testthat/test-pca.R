@@ -593,15 +593,17 @@ test_that("the Gram matrix takes over where blocks do not converge", {
 test_that("engines are weighed for any number of components", {
   for (n in c(1, 30, 500, 5000)) for (p in c(1, 130, 1100, 20000)) for (k in unique(c(1, 5, 60, n, p))) {
     if (k > min(n, p)) next
-    one <- unlist(weft:::cost_pca_engines(n, p, k))
-    expect_true(all(is.finite(one)) && all(one >= 0) && one[["block"]] > 0)
+    all <- vapply(c("krylov", "gram", "gs"), function(method) {
+      weft:::ask_pca_plan("dense", method, n, p, n * p, k, 2)$cost$cpu
+    }, 0)
+    expect_true(all(all > 0) && all(is.finite(all[c("krylov", "gs")])))
     plan <- weft:::pca_plan(list(kind = "dense", n = n, p = p), k, "auto", 2)
     expect_true(plan$gives_way$gram_blocks == 0 || plan$methods[["cpu"]] == "krylov")
   }
-  few <- weft:::gives_way(800, 800, 5)
-  expect_gt(few$gram_blocks, 7)
-  expect_identical(weft:::gives_way(800, 800, 400), weft:::never_gives_way)
-  expect_identical(weft:::gives_way(100, 50000, 3), weft:::never_gives_way)
+  gives_way <- function(n, p, k) weft:::pca_plan(list(kind = "dense", n = n, p = p), k, "auto", 2)$gives_way
+  expect_gt(gives_way(800, 800, 5)$gram_blocks, 7)
+  expect_identical(gives_way(800, 800, 400), weft:::never_gives_way)
+  expect_identical(gives_way(100, 50000, 3), weft:::never_gives_way)
 })
 
 test_that("few components by filtered subspaces of a large Gram matrix are those of blocks", {

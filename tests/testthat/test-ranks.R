@@ -161,7 +161,8 @@ parts <- list(
       all <- call_with(regulation, c(set, seed = 3, ranks = TRUE))
       cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all))))
     }
-    nets <- weft:::ranks_gather(plain(regulation(x, control = list(resamples = 4), run = weft_run(ranks = TRUE)))) # one key for all
+    nets <- weft:::ranks_gather(plain(regulation(x, control = list(resamples = 4),
+      run = weft_run(ranks = TRUE)))) # one key for all
     cat(sprintf("rank %d %s\\n", me, all(vapply(nets, identical, NA, nets[[1]]))))',
   components = '
     # half, the others, three

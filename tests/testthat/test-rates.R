@@ -39,15 +39,27 @@ test_that("every cost of an operation is positive and grows with its rates' slow
   of_rates <- function(rates) {
     rates_known(rates)
     w <- asNamespace("weft")
-    found <- list(w$cost_rank(100, 50, 2), w$cost_rank_permuted(100, 50, 99, 2), w$cost_tuples(1e4, 100, 2, 1e4, 2),
-                  w$cost_counts_matrix(1e4, 100, 100, 2, 2), w$cost_numeric_matrix(1e4, 100, "ksg", 2),
-                  w$cost_network(500, "aracne", 2), w$cost_regulation(100, c(regulators = 10, targets = 50), 5, 20,
-                                                                      TRUE, 1, 2),
-                  w$cost_cells(100, 50, 900, c(regulators = 10, targets = 50), 5, 20, TRUE, 1, 2),
-                  w$cost_pca(100, 50, 5000, 5, "dense", 2)$gram,
-                  w$cost_pca(100, 50, 5000, 5, "dense", 2)$krylov, w$cost_bn_table(1e4, 1e4, 10, 500, FALSE, 1e6, 2),
-                  w$cost_chains(1000, 4, 1, 50, 20, "sum", 2), w$cost_exact(15),
-                  w$cost_irm(100, c(50, 50), 500, c(5, 5), 2))
+    found <- list(
+      w$mi_plan("rank", n = 100, p = 50, threads = 2),
+      w$mi_plan("rank_permute", n = 100, p = 50, permutations = 99, threads = 2),
+      w$mi_plan("tuples", tuples = 1e4, n = 100, p = 142, planes = 2, packed_bytes = 1e4, order = 2, threads = 2),
+      w$mi_plan("tuples", tuples = 1e6, n = 100, p = 183, planes = 2, packed_bytes = 1e4, order = 3, levels = 3,
+                classes = 2, threads = 2),
+      w$mi_plan("counts", pairs = 1e4, n = 100, p = 100, planes = 2, threads = 2),
+      w$mi_plan("numbers", kind = "ksg", pairs = 1e4, n = 100, threads = 2),
+      w$mi_plan("networks", kind = "aracne", p = 500, threads = 2),
+      w$regulation_plan("dense", n = 100, regulators = 10, targets = 50, steps = 5, resamples = 20, hinges = 1,
+                        copies = 1, calls = 1, threads = 2),
+      w$regulation_plan("cells", n = 100, p = 50, stored = 900, regulators = 10, targets = 50, steps = 5,
+                        resamples = 20, hinges = 1, copies = 1, threads = 2),
+      w$ask_pca_plan("dense", "gram", 100, 50, 5000, 5, 2)$cost,
+      w$ask_pca_plan("dense", "krylov", 100, 50, 5000, 5, 2)$cost,
+      w$ask_pca_plan("stored", "krylov", 100, 50, 500, 5, 2)$cost,
+      w$bn_plan("table", kind = "bdeu", n = 500, p = 20, sets = 1e4, largest = 500, joint_sets = 1e4, kept = 1,
+                outside = 10, threads = 2),
+      w$plan_chains("sum", 1000, 4, 1, 50, 20, 2), w$plan_exact(15, "none"),
+      w$irm_plan("run", sweeps = 100, rows = 50, columns = 50, links = 500, k_rows = 5, k_columns = 5, threads = 2)
+    )
     cbind(cpu = vapply(found, `[[`, 0, "cpu"), cuda = vapply(found, `[[`, 0, "cuda"))
   }
   usual <- of_rates(NULL)

@@ -2,6 +2,7 @@
 /* clang-format off */
 #define BN_ROUTINES(R) \
   R(C_weft_bn_score_kinds, 0) \
+  R(C_weft_bn_plan, 4) \
   R(C_weft_bn_scores, 2) \
   R(C_weft_bn_near_table, 3) \
   R(C_weft_bn_screen, 2) \

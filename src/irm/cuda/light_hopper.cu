@@ -23,7 +23,7 @@
 #define STAGES 5
 #define CONSUMERS 256
 #define THREADS (CONSUMERS + 32)
-#define MAX_CLUSTERS 1024
+#define MAX_CLUSTERS WEFT_IRM_WGMMA_CLUSTERS
 #define GATHER 4 /* loads in flight a thread while counting */
 
 static __host__ __device__ inline int32_t stages_a_plane(int32_t k_other) { return (k_other + 63) / 64; }

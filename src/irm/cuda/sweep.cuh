@@ -2,13 +2,14 @@
  * draws are the CPU's, bit by bit. */
 #pragma once
 
+#include "irm/limits.h"
 #include "core/device/device.cuh"
 #include "irm/both/state.h"
 #include "irm/both/units.h"
 
 #define FULL 0xffffffffu
-#define PLANES 3            /* a table's values in signed bytes: v = p0 + 2^8 p1 + 2^16 p2 */
-#define LIGHT_CLUSTERS 2048 /* most clusters of either mode for the kernels of light nodes */
+#define PLANES 3 /* a table's values in signed bytes: v = p0 + 2^8 p1 + 2^16 p2 */
+#define LIGHT_CLUSTERS WEFT_IRM_LIGHT_CLUSTERS
 
 /* The tables of one mode on the device; `width` clusters per row, a multiple of 128, zero in the padding. */
 struct irm_device_tables {

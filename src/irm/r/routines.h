@@ -1,6 +1,7 @@
 /* The .Call entry points of the co-clustering room: name and number of arguments. */
 /* clang-format off */
 #define IRM_ROUTINES(R) \
+  R(C_weft_irm_plan, 3) \
   R(C_weft_irm_edges, 2) \
   R(C_weft_irm_turned, 3) \
   R(C_weft_irm_start, 3) \

@@ -2,6 +2,7 @@
 /* clang-format off */
 #define MI_ROUTINES(R) \
   R(C_weft_mi_kinds, 0) \
+  R(C_weft_mi_plan, 4) \
   R(C_weft_mi_rank, 5) \
   R(C_weft_mi_numeric, 3) \
   R(C_weft_mi_tails, 3) \

@@ -22,13 +22,14 @@
 #include "pca/engines/orthonormal.h"
 #include "pca/engines/ranks.h"
 #include "pca/engines/run.h"
+#include "pca/limits.h"
 
 #define PANEL WEFT_PCA_PANEL
 /* From this order on, a rough Gram matrix whose errors are corrected takes less time than an exact one. */
 #ifdef WEFT_TESTS
 #  define ROUGH_ORDER 4000
 #else
-#  define ROUGH_ORDER 8000
+#  define ROUGH_ORDER WEFT_PCA_ROUGH_ORDER
 #endif
 
 typedef struct {

@@ -1,6 +1,7 @@
 /* The .Call entry points of the room of principal components: name and number of arguments. */
 /* clang-format off */
 #define PCA_ROUTINES(R) \
+  R(C_weft_pca_plan, 4) \
   R(C_weft_pca_moments, 3) \
   R(C_weft_pca_seen, 2) \
   R(C_weft_pca_null, 3) \

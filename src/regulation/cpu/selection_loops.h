@@ -13,10 +13,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "regulation/limits.h"
 #include "core/call/arena.h"
 
 /* With fewer regulators than SCREENED, all gains are computed sooner than a screen pays. */
-enum { WEFT_REGULATION_LANES = 16, WEFT_REGULATION_KINDS = 3, WEFT_REGULATION_SCREENED = 1000 };
+enum { WEFT_REGULATION_LANES = 16, WEFT_REGULATION_KINDS = 3 };
 
 static inline size_t weft_regulation_padded(size_t regulators)
 {

@@ -1,6 +1,7 @@
 /* The .Call entry points of the regulation room: name and number of arguments. */
 /* clang-format off */
 #define REGULATION_ROUTINES(R) \
+  R(C_weft_regulation_plan, 3) \
   R(C_weft_regulation_places, 3) \
   R(C_weft_regulation_scores, 3) \
   R(C_weft_regulation_cell_scores, 3) \

@@ -6,6 +6,7 @@
 /* Build: shared. */
 #include <math.h>
 #include <string.h>
+#include "bn/plan.h"
 #include "core/numbers/math.h"
 #include "core/numbers/topk.h"
 #include "bn/both/joint.h"
@@ -313,15 +314,13 @@ done:
   return st;
 }
 
-/* Joint counting costs one leaf per set of s + 1 nodes, counting by child about two per parent set. */
 int weft_bn_joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, const uint64_t *offset)
 {
   const weft_bn_problem *problem = ready->problem;
-  double by_child = 0;
-  if (!weft_bn_kind(problem->score)->joint) return 0;
-  if (weft_bn_gauss(problem) ? problem->groups > 1 : problem->set != NULL) return 0;
-  for (size_t i = 0; i < problem->p; i++) by_child += 2 * (double) weft_bn_sets_of(&nodes[i]);
-  return (double) offset[ready->max_parents + 2] <= by_child;
+  const int interventions = weft_bn_gauss(problem) ? problem->groups > 1 : problem->set != NULL;
+  double sets = 0;
+  for (size_t i = 0; i < problem->p; i++) sets += (double) weft_bn_sets_of(&nodes[i]);
+  return weft_bn_counts_jointly(problem->score, interventions, (double) offset[ready->max_parents + 2], sets);
 }
 
 /* Raw scores, shares, pruning and sorted lists of `count` nodes from job->nodes on; what is kept goes to `keep`. */

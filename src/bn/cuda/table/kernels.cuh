@@ -16,6 +16,7 @@
  * which sorts it. */
 #pragma once
 
+#include "bn/limits.h"
 #include "core/device/device.cuh"
 #include "bn/both/table.h"
 
@@ -23,12 +24,11 @@
 #define WARPS 4
 #define TILES 8 /* of eight columns */
 #define COLUMNS (8 * TILES)
-#define STEP_WORDS 16    /* 512 rows: two steps of the matrix units */
-#define LISTED_FROM 96u  /* cells of a prefix; from here on empty ones are left out */
-#define MAX_CELLS 32768u /* of a prefix, with the child */
-#define MAX_LISTED 8192u /* those that hold a row */
-#define MAX_Q (1u << 18) /* of a set */
-#define MAX_MEMBERS 32
+#define STEP_WORDS 16   /* 512 rows: two steps of the matrix units */
+#define LISTED_FROM 96u /* cells of a prefix; from here on empty ones are left out */
+#define MAX_CELLS WEFT_BN_TABLE_CELLS
+#define MAX_LISTED WEFT_BN_TABLE_LISTED
+#define MAX_MEMBERS WEFT_BN_TABLE_MEMBERS
 
 /* One plane of ones for all rows and one of zeros come before those of the nodes. */
 enum { PLANE_ALL, PLANE_NONE, PLANES_BEFORE };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include "bn/plan.h"
 #include "bn/cuda/bn.cuh"
 #include "bn/both/joint.h"
 #include "bn/both/set_terms.h"
@@ -59,9 +60,8 @@ static int fits_device(const weft_bn_ready *ready)
   const weft_bn_problem *problem = ready->problem;
   const size_t s = ready->max_parents;
   if (!weft_bn_kind(problem->score)->device) return 0;
-  if (!problem->n || !s || s + 3 > MAX_MEMBERS || problem->n > UINT32_MAX / 2) return 0;
-  return widest(ready, s) <= MAX_CELLS && fmin(widest(ready, s), (double) problem->n) <= MAX_LISTED &&
-         widest(ready, s + 1) <= MAX_Q;
+  if (!problem->n || !s || problem->n > UINT32_MAX / 2) return 0;
+  return weft_bn_device_counts((double) s, (double) problem->n, widest(ready, s), widest(ready, s + 1));
 }
 
 static weft_status copy_up(resident *device, void *to, const void *from, size_t bytes)

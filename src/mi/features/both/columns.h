@@ -18,7 +18,7 @@ typedef struct weft_mi_code {
 } weft_mi_code;
 
 /* Plans the coding of column j. The codes are bytes only when the class codes fit into bytes too. */
-weft_mi_code weft_mi_plan(const weft_mi_data *data, size_t j);
+weft_mi_code weft_mi_code_plan(const weft_mi_data *data, size_t j);
 
 /* The error of the first bad column of first .. first+count-1, so that it does not depend on the number of threads. */
 weft_status weft_mi_check(weft_ctx *ctx, const weft_mi_code *codes, size_t first, size_t count);

@@ -6,7 +6,7 @@
 #include "mi/features/both/column_score.h"
 #include "mi/features/both/columns.h"
 
-weft_mi_code weft_mi_plan(const weft_mi_data *data, size_t j)
+weft_mi_code weft_mi_code_plan(const weft_mi_data *data, size_t j)
 {
   weft_mi_code code;
   memset(&code, 0, sizeof code);

@@ -164,7 +164,7 @@ static weft_mi_code rank_column(const shared *job, size_t j, workspace *w, const
     score_table(job, w->table, levels, out, j);
     return code;
   }
-  code = weft_mi_plan(data, j);
+  code = weft_mi_code_plan(data, j);
   if (code.result != WEFT_CODES_OK) return code;
   out->missing[j] = (double) code.plan.missing;
   memset(w->table, 0, (size_t) code.plan.levels * data->class_levels * sizeof *w->table);

@@ -129,7 +129,7 @@ static void encode_columns(const weft_mi_data *data, size_t first, size_t count,
     WEFT_FOR(guided)
     for (int64_t k = 0; k < (int64_t) count; k++) {
       const weft_column *x = &data->columns[first + k];
-      codes[k] = weft_mi_plan(data, first + k);
+      codes[k] = weft_mi_code_plan(data, first + k);
       if (codes[k].result != WEFT_CODES_OK) continue;
       out->missing[first + k] = (double) codes[k].plan.missing;
       weft_encode_all(x, data->n, data->na_level, &codes[k].plan, buffer + k * slot, own);

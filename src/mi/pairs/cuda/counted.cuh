@@ -14,8 +14,7 @@
 
 #include "mi/pairs/cuda/ternary.cuh"
 
-#define WEFT_PRODUCTS_LEVELS 5u   /* attributes of more levels are scored without a screen */
-#define WEFT_PRODUCTS_HALF 65535u /* most rows of a class whose counts share a word with another's */
+#define WEFT_PRODUCTS_LEVELS 5u /* attributes of more levels are scored without a screen */
 
 #define UNROLLED _Pragma("unroll") for /* tables are in registers: no index may be left */
 

@@ -9,6 +9,7 @@
  * passes exactly. Tiles go through both in batches. */
 /* Build: hopper. */
 #include <cmath>
+#include "mi/plan.h"
 #include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/pairs/cuda/counted_score.cuh"
 #include "mi/search/cuda/tiles_hopper.cuh"
@@ -105,7 +106,7 @@ done:
 int weft_mi_counts_pack(const weft_mi_pack *p)
 {
   for (uint32_t c = 0; c < p->classes; c++)
-    if (p->class_rows[c] > WEFT_PRODUCTS_HALF) return 0;
+    if (p->class_rows[c] > WEFT_MI_PACKED_ROWS) return 0;
   return 1;
 }
 
@@ -298,14 +299,6 @@ static size_t products_of(const weft_mi_pack *p, const weft_mi_group *group_a, c
   return (size_t) (p->classes / p->per) * weft_mi_counts_words(p) * group_a->shape.planes * group_b->shape.planes;
 }
 
-int weft_mi_products_fit(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *group_a,
-                         const weft_mi_group *group_b)
-{
-  return !group_a->coded && !group_b->coded && group_a->shape.planes && group_b->shape.planes && p->n &&
-         p->classes <= WEFT_MI_PLANAR_CLASSES && products_of(p, group_a, group_b) * AREA * 4 <= COUNTS_BYTES &&
-         weft_mi_wgmma_ready(ctx->device);
-}
-
 /* Puts the planes of both sides into the order of the shared memory, unless they are in it already: order 1 for
  * products through memory, 2 for the kernel that counts and screens at once. */
 static weft_status arrange(weft_ctx *ctx, mi_products *job, int order)
@@ -393,6 +386,7 @@ weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const 
 {
   weft_status st = WEFT_OK;
   const weft_mi_group *group_a = panel->group_a, *group_b = panel->group_b;
+  const weft_mi_facts facts = weft_mi_facts_of(pack, 1);
   memset(out, 0, sizeof *out);
   out->pack = pack;
   out->resident = resident;
@@ -403,7 +397,8 @@ weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const 
   out->grid.same = panel->same;
   out->tiles = tiles_of(&out->grid);
   WEFT_TRY(take_sides(ctx, out));
-  if (weft_mi_screened_fit(pack, group_a, group_b)) WEFT_TRY(begin_screened(ctx, out));
+  if (weft_mi_pairs_fused(&facts, weft_mi_side_of(group_a), weft_mi_side_of(group_b)))
+    WEFT_TRY(begin_screened(ctx, out));
 done:
   return st;
 }

@@ -10,8 +10,8 @@ extern "C" {
 #include "mi/search/both/pair_tiles.h"
 }
 
-#define COUNTS_BYTES ((size_t) 256 << 20) /* of a batch of tiles */
-#define MAX_BATCH 4096                    /* tiles */
+#define COUNTS_BYTES ((size_t) WEFT_MI_COUNTED_PRODUCTS * AREA * 4) /* of a batch of tiles: at least one */
+#define MAX_BATCH 4096                                              /* tiles */
 
 /* Counts of tiles: [tile][stratum][word of classes][plane of a][plane of b][row][column]. The strata of pairs are runs
  * of k-steps; those of triples, the levels of the fixed attribute, are copies of side a. */
@@ -56,9 +56,6 @@ struct mi_products {
   uint32_t batch; /* tiles counted before they are scored */
 };
 
-/* Whether a panel of these groups can be searched here. */
-int weft_mi_products_fit(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *group_a,
-                         const weft_mi_group *group_b);
 /* Prepares the search of a panel. *out must be given to weft_mi_products_end(), also after an error. */
 weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *resident, const weft_mi_panel *panel, mi_products *out);

@@ -17,8 +17,6 @@ extern "C" {
 #include "mi/pairs/cuda/counted.cuh"
 }
 
-#define WEFT_FUSED_ROWS (1u << 22) /* at most: counts are floats, made in the fraction of 2^23 */
-
 /* How many groups of eight attributes of side b a warpgroup counts against 64 of side a: so many that a thread has
  * about 64 counts. */
 constexpr int octets_of(int pa, int pb)

@@ -25,9 +25,6 @@
 /* Registers go from warpgroup to warpgroup, so that the producer is a whole one. */
 #define FUSED_THREADS (COUNTING + 128)
 #define STAGES 6
-#define MAX_ROWS WEFT_FUSED_ROWS
-/* The limit for more than four products of planes; above it, counts through memory (counted_hopper.cu) take less. */
-#define MAX_ROWS_MANY_PRODUCTS 20000
 #define BLOCK 64             /* attributes that are arranged together */
 #define EIGHT_BYTES (8 * 32) /* of a plane */
 
@@ -328,15 +325,6 @@ static fused_kernel kernel_for(const weft_mi_shape a, const weft_mi_shape b, boo
 #undef COMPLETE
 #undef OF
   return none;
-}
-
-int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *group_a, const weft_mi_group *group_b)
-{
-  uint32_t occupied = 0;
-  const uint64_t limit = group_a->shape.planes * group_b->shape.planes > 4 ? MAX_ROWS_MANY_PRODUCTS : MAX_ROWS;
-  for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
-  return occupied >= 2 && p->per == p->classes && p->n <= limit &&
-         kernel_for(group_a->shape, group_b->shape, false).run != NULL;
 }
 
 weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *resident, const weft_mi_group *group,

@@ -23,8 +23,6 @@ struct mi_screened {
   mi_passed passed;
 };
 
-/* Whether pairs of these groups are counted and screened at once, rather than by counts in memory. */
-int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *group_a, const weft_mi_group *group_b);
 /* Arranges a group's planes, in as much room as those of the other order take. */
 weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *resident, const weft_mi_group *group,
                                      size_t room, uint8_t *out, cudaStream_t stream);

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstring>
 #include "core/call/parallel.h"
+#include "mi/plan.h"
 #include "mi/search/cuda/progress.cuh"
 #include "mi/pairs/cuda/coded.cuh"
+#include "mi/pairs/cuda/binary_hopper.cuh"
 #include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/pairs/cuda/table_score.cuh"
 #include "mi/pack/cuda/pack.cuh"
@@ -119,27 +121,26 @@ static int any_coded(const weft_mi_tiling *tiling)
   return 0;
 }
 
-/* Chooses the engine of each panel: codes, binary, at most three levels, any planes on Hopper, else any device. The CPU
- * then searches the pairs with codes whose tables are too large. src/mi/README.md has the conditions in a table. */
+/* Searches each panel by the engine that the plan has for it. The CPU then searches the pairs with codes whose tables
+ * are too large. src/mi/README.md has the conditions in a table. */
 weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   weft_mi_resident *resident, mi_collector *collector)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   weft_mi_tiling tiling;
+  const weft_mi_facts facts = weft_mi_facts_of(pack, weft_mi_wgmma_ready(ctx->device));
   WEFT_TRY(weft_mi_tiling_make(&host, pack, NULL, &tiling));
   for (size_t k = 0; k < tiling.panel_count; k++) {
     const weft_mi_panel *panel = &tiling.panels[k];
-    if (by_codes(panel))
-      WEFT_TRY(search_codes(ctx, mem, &host, pack, resident, panel, collector));
-    else if (weft_mi_fits_binary(ctx, pack, panel->group_a) && weft_mi_fits_binary(ctx, pack, panel->group_b))
-      WEFT_TRY(weft_mi_hopper_binary(ctx, mem, pack, resident, panel, collector));
-    else if (weft_mi_fits_planar(ctx, pack, panel->group_a) && weft_mi_fits_planar(ctx, pack, panel->group_b))
-      WEFT_TRY(weft_mi_hopper_planar(ctx, mem, pack, resident, panel, collector));
-    else if (weft_mi_products_fit(ctx, pack, panel->group_a, panel->group_b))
-      WEFT_TRY(weft_mi_hopper_products(ctx, mem, pack, resident, panel, collector));
-    else
-      WEFT_TRY(search_panel(ctx, mem, &host, pack, resident, panel, collector));
+    switch (weft_mi_pairs_engine(&facts, weft_mi_side_of(panel->group_a), weft_mi_side_of(panel->group_b))) {
+    case WEFT_MI_DEVICE_CODES: WEFT_TRY(search_codes(ctx, mem, &host, pack, resident, panel, collector)); break;
+    case WEFT_MI_BINARY: WEFT_TRY(weft_mi_hopper_binary(ctx, mem, pack, resident, panel, collector)); break;
+    case WEFT_MI_TERNARY: WEFT_TRY(weft_mi_hopper_planar(ctx, mem, pack, resident, panel, collector)); break;
+    case WEFT_MI_FUSED:
+    case WEFT_MI_COUNTED: WEFT_TRY(weft_mi_hopper_products(ctx, mem, pack, resident, panel, collector)); break;
+    default: WEFT_TRY(search_panel(ctx, mem, &host, pack, resident, panel, collector));
+    }
   }
   if (any_coded(&tiling)) {
     weft_mi_found more = { NULL, 0 };

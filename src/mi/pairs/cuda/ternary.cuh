@@ -21,13 +21,12 @@
  * such words follows by the same differences, because no half of any of them is negative. */
 #pragma once
 
+#include "mi/limits.h"
 #include "mi/pack/both/fixed_point.h"
 
 #define WEFT_PLANES_CELLS 9
-#define WEFT_PLANES_CLASSES 8     /* most */
-#define WEFT_PLANES_PACKED 65535u /* most rows of two classes whose counts share a word */
-#define WEFT_PLANES_PAIRS 32      /* of a thread in a tile */
-#define WEFT_PLANES_A 64          /* attributes per tile: 128 rows of planes against 256 */
+#define WEFT_PLANES_PAIRS 32 /* of a thread in a tile */
+#define WEFT_PLANES_A 64     /* attributes per tile: 128 rows of planes against 256 */
 #define WEFT_PLANES_B 128
 
 /* ---- where things lie ---- */
@@ -160,7 +159,7 @@ static WEFT_HD inline double weft_planes_squares_error(double n0, uint32_t table
  */
 
 typedef struct weft_planes_weights {
-  float of_class[WEFT_PLANES_CLASSES], of_rows;
+  float of_class[WEFT_MI_TERNARY_CLASSES], of_rows;
 } weft_planes_weights;
 
 static WEFT_HD inline weft_planes_weights weft_planes_weigh(const uint32_t *class_rows, uint32_t classes)
@@ -169,7 +168,7 @@ static WEFT_HD inline weft_planes_weights weft_planes_weigh(const uint32_t *clas
   double n = 0;
   for (uint32_t c = 0; c < classes; c++) n += class_rows[c];
   w.of_rows = (float) (WEFT_PLANES_CELLS / n);
-  for (uint32_t c = 0; c < WEFT_PLANES_CLASSES; c++)
+  for (uint32_t c = 0; c < WEFT_MI_TERNARY_CLASSES; c++)
     w.of_class[c] = c < classes && class_rows[c] ? (float) (WEFT_PLANES_CELLS / (double) class_rows[c]) : 0.0f;
   return w;
 }

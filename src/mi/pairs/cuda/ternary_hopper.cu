@@ -20,7 +20,7 @@
 
 struct ternary_args {
   const uint8_t *a, *b;
-  int steps[WEFT_PLANES_CLASSES], all_steps; /* k-steps of a class, of all */
+  int steps[WEFT_MI_TERNARY_CLASSES], all_steps; /* k-steps of a class, of all */
   uint32_t classes, count_a, count_b;
   tile_grid grid;
   uint64_t first, count;              /* tiles of this launch */
@@ -32,7 +32,7 @@ struct ternary_args {
   weft_planes_weights weights;
   float bar_mi, bar_gain; /* in units of the screen */
   uint32_t all;           /* packed rows */
-  uint32_t class_rows[WEFT_PLANES_CLASSES];
+  uint32_t class_rows[WEFT_MI_TERNARY_CLASSES];
   /* exact scores */
   size_t place_a, place_b, columns;
   const uint32_t *column;

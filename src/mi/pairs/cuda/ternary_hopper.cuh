@@ -5,7 +5,7 @@
 #include "mi/search/cuda/search.cuh"
 
 struct mi_planar : mi_sides {
-  uint32_t classes, class_rows[WEFT_PLANES_CLASSES];
+  uint32_t classes, class_rows[WEFT_MI_TERNARY_CLASSES];
   uint32_t planes_a, planes_b;
   double steepest; /* of packed counts: weft_mi_steepest() of the share of class 0 */
   int packed;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include "core/call/parallel.h"
+#include "mi/plan.h"
 #include "mi/search/cuda/arrange.cuh"
 #include "mi/permutations/cuda/permute_ternary.cuh"
 #include "mi/search/cuda/progress.cuh"
@@ -169,14 +170,6 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) score_found(const __gr
 }
 
 /* ---- host ---- */
-
-int weft_mi_labels_fit(const weft_ctx *ctx, const weft_mi_pack *p)
-{
-  for (size_t g = 0; g < p->group_count; g++)
-    if (p->groups[g].coded || p->groups[g].shape.missing || p->groups[g].shape.planes > PLANES) return 0;
-  return p->p >= 2 && p->classes == 2 && p->per == 2 && p->class_rows[0] && p->class_rows[1] &&
-         p->n <= WEFT_PLANES_PACKED && weft_mi_wgmma_ready(ctx->device);
-}
 
 /* What a call keeps on the device. */
 struct labels_job {
@@ -479,9 +472,11 @@ extern "C" weft_status weft_mi_relabel_cuda(weft_ctx *ctx, const weft_mi_pack *p
   unsigned int *at_least;
   mi_block_plan plan;
   labels_job job;
+  const weft_mi_facts facts = weft_mi_facts_of(pack, weft_mi_wgmma_ready(ctx->device));
   *done_here = 0;
   memset(&job, 0, sizeof job);
-  if (!weft_mi_labels_fit(ctx, pack) || !weft_mi_device_holds(ctx, pack, 0, &plan)) goto done;
+  if (weft_mi_permutation_engine(&facts) != WEFT_MI_LABEL_SETS_TOGETHER || !weft_mi_device_holds(ctx, pack, 0, &plan))
+    goto done;
   if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
   job.pack = pack;
   job.how = how;

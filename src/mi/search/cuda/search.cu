@@ -1,6 +1,8 @@
 /* Searches over pairs and triples on the device: where the bar starts, and which kernels search a pack. */
 #include <cmath>
 #include <cstring>
+#include "mi/plan.h"
+#include "mi/pairs/cuda/binary_hopper.cuh"
 #include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/search/cuda/progress.cuh"
 #include "mi/pack/cuda/capacity.cuh"
@@ -14,7 +16,7 @@ extern "C" {
 #include "mi/search/cpu/tuples.h"
 }
 
-#define HITS ((uint64_t) 1 << 20)
+#define HITS (2 * (uint64_t) WEFT_MI_TRIPLES_KEPT)
 #define SLACK_UNITS ((int64_t) 1 << 20) /* with four per row, more than the rounding of f adds up to */
 
 /* A tuple of complete attributes has at least the information of each of its members alone. When the r strongest
@@ -39,19 +41,12 @@ static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *resident
   }
 }
 
-/* The kernel of binary triples launches once per attribute, so that few attributes take less with sorted rows, as
- * attributes of three levels do: 3,000 of 1,000 rows 0.07 s in place of 0.22. */
+/* The tests' build sorts rows for few attributes alone, so that tests see both engines of binary triples. */
 #ifdef WEFT_TESTS
 #  define SORTED_BINARY 150
 #else
-#  define SORTED_BINARY 7500
+#  define SORTED_BINARY WEFT_MI_SORTED_BINARY
 #endif
-
-static int binary_triples(const weft_ctx *ctx, const weft_mi_pack *pack)
-{
-  return pack->group_count == 1 && pack->p >= 3 && weft_mi_fits_binary(ctx, pack, &pack->groups[0]) &&
-         (pack->p > SORTED_BINARY || !weft_mi_sorted_fit(ctx, pack));
-}
 
 /* weft_mi_ops.search on the device: takes the buffer of hits, starts the bar, and chooses the engine of pairs or
  * triples; pairs of a pack that does not fit are searched in blocks. */
@@ -64,11 +59,13 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   const double p = (double) pack->p, possible = search->order == 2 ? p * (p - 1) / 2 : p * (p - 1) * (p - 2) / 6;
   mi_collector collector;
   mi_block_plan blocks;
+  const weft_mi_facts facts = weft_mi_facts_of(pack, weft_mi_wgmma_ready(ctx->device));
+  const weft_mi_engine engine = weft_mi_triples_engine(&facts, SORTED_BINARY);
   int begun = 0;
   memset(&collector, 0, sizeof collector);
-  if (search->order == 3 && (search->top > HITS / 2 || !(binary_triples(ctx, pack) || weft_mi_levels_fit(ctx, pack)))) {
+  if (search->order == 3 && (search->top > WEFT_MI_TRIPLES_KEPT || engine == WEFT_MI_TRIPLES)) {
     st = weft_fail(ctx, WEFT_ERR_DEVICE,
-                   "These triples are not for this device: see ?mi_triples."); /* R has looked before */
+                   "These triples are not for this device: see ?mi_triples."); /* R has asked the plan before */
     goto done;
   }
   collector.search = search;
@@ -95,11 +92,12 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   start_bar(pack, *device, search, &collector);
   if (search->order == 2)
     WEFT_TRY(weft_mi_search_panels(ctx, &mem, pack, *device, &collector));
-  else if (binary_triples(ctx, pack))
+  else if (engine == WEFT_MI_BINARY_TRIPLES)
     WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &collector));
   else {
     int searched = 0;
-    if (weft_mi_sorted_fit(ctx, pack)) WEFT_TRY(weft_mi_hopper_sorted(ctx, &mem, pack, *device, &collector, &searched));
+    if (engine == WEFT_MI_SORTED_TRIPLES)
+      WEFT_TRY(weft_mi_hopper_sorted(ctx, &mem, pack, *device, &collector, &searched));
     if (!searched) WEFT_TRY(weft_mi_hopper_levels(ctx, &mem, pack, *device, &collector));
   }
 done:

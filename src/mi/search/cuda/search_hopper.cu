@@ -16,9 +16,6 @@ extern "C" {
 #define MAX_PAIRS 2e10   /* between two polls */
 #define MAX_CELLS 1e14   /* pairs × rows */
 #define MAX_TERNARY 1e13 /* of attributes of three levels */
-/* Rows above which ternary_hopper.cu takes pairs whose counts are not packed: counting them takes longer than the
- * screen then. Up to here fused_hopper.cu takes them. */
-#define UNPACKED_ABOVE 100000
 
 /* ---- rows in the order of shared memory ---- */
 
@@ -152,13 +149,6 @@ template <int ROWS, int COLUMNS
 
 /* ---- binary attributes, two classes ---- */
 
-int weft_mi_fits_binary(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *group)
-{
-  return !group->coded && group->shape.planes == 1 && !group->shape.missing && p->classes == 2 && p->per == 2 &&
-         p->class_rows[0] && p->class_rows[1] && p->class_rows[0] <= 65535 && p->class_rows[1] <= 65535 &&
-         weft_mi_wgmma_ready(ctx->device);
-}
-
 static mi_binary describe_binary(const weft_mi_pack *p, const weft_mi_resident *resident, const weft_mi_group *group_a,
                                  const weft_mi_group *group_b)
 {
@@ -185,15 +175,6 @@ weft_status weft_mi_hopper_binary(weft_ctx *ctx, weft_device_arena *mem, const w
 
 /* ---- at most three levels, two to eight classes ---- */
 
-int weft_mi_fits_planar(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *group)
-{
-  uint32_t occupied = 0;
-  for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
-  const int packed = p->classes == 2 && p->n <= WEFT_PLANES_PACKED;
-  return !group->coded && group->shape.planes <= 2 && !group->shape.missing && occupied >= 2 && p->per == p->classes &&
-         p->classes <= WEFT_PLANES_CLASSES && (packed || p->n > UNPACKED_ABOVE) && weft_mi_wgmma_ready(ctx->device);
-}
-
 static mi_planar describe_ternary(const weft_mi_pack *p, const weft_mi_resident *resident, const weft_mi_group *group_a,
                                   const weft_mi_group *group_b)
 {
@@ -204,7 +185,7 @@ static mi_planar describe_ternary(const weft_mi_pack *p, const weft_mi_resident 
   for (uint32_t c = 0; c < p->classes; c++) planar.class_rows[c] = p->class_rows[c];
   planar.planes_a = group_a->shape.planes;
   planar.planes_b = group_b->shape.planes;
-  planar.packed = p->classes == 2 && p->n <= WEFT_PLANES_PACKED;
+  planar.packed = p->classes == 2 && p->n <= WEFT_MI_PACKED_ROWS;
   if (planar.packed) planar.steepest = weft_mi_steepest(p->class_rows[0] / (double) p->n);
   return planar;
 }

@@ -7,13 +7,14 @@
  * Triples are taken in order of place, i < j < k, so that each comes once. */
 #include <cmath>
 #include <cstring>
+#include "mi/plan.h"
 #include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/pairs/cuda/counted_score.cuh"
 #include "mi/pairs/cuda/binary_hopper.cuh"
 #include "mi/triples/cuda/few_levels.cuh"
 
 #define THREADS 256
-#define MAX_CLASSES 8
+#define MAX_CLASSES WEFT_MI_TRIPLE_CLASSES
 
 /* ---- planes ---- */
 
@@ -211,15 +212,6 @@ static uint32_t levels_of(const weft_mi_pack *p)
   for (size_t g = 0; g < p->group_count; g++)
     if (p->groups[g].shape.levels > most) most = p->groups[g].shape.levels;
   return most;
-}
-
-int weft_mi_levels_fit(const weft_ctx *ctx, const weft_mi_pack *p)
-{
-  for (size_t g = 0; g < p->group_count; g++) {
-    if (p->groups[g].coded || p->groups[g].shape.missing) return 0;
-    if (p->groups[g].shape.levels > WEFT_PRODUCTS_LEVELS) return 0;
-  }
-  return p->p >= 3 && p->n && p->classes <= MAX_CLASSES && p->per == p->classes && weft_mi_wgmma_ready(ctx->device);
 }
 
 static tile_grid grid_of(const weft_mi_pack *p, uint32_t low)

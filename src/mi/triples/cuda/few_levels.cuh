@@ -17,8 +17,6 @@ struct mi_levels {
   uint32_t *counts, batch;
 };
 
-/* Whether a pack's triples can be searched here. */
-int weft_mi_levels_fit(const weft_ctx *ctx, const weft_mi_pack *p);
 /* Arranges the planes and takes the room for one fixed attribute after the other, from `mem`. */
 weft_status weft_mi_levels_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                  const weft_mi_resident *resident, mi_levels *out);

@@ -114,14 +114,6 @@ struct sorted_job {
   cudaEvent_t begun, sorted[TURNS], screened[TURNS], scored;
 };
 
-int weft_mi_sorted_fit(const weft_ctx *ctx, const weft_mi_pack *p)
-{
-  for (size_t g = 0; g < p->group_count; g++)
-    if (p->groups[g].coded || p->groups[g].shape.missing || p->groups[g].shape.planes > PLANES) return 0;
-  return p->p >= 3 && p->p < WEFT_TRIPLES_PLACES && p->classes == 2 && p->per == 2 && p->class_rows[0] &&
-         p->class_rows[1] && p->n <= WEFT_PLANES_PACKED && weft_mi_wgmma_ready(ctx->device);
-}
-
 static size_t bytes_of_planes(const sorted_job *job)
 {
   return PLANES * job->all.room * ((size_t) job->max_steps * STEP_BITS / 8);

@@ -63,6 +63,5 @@ __device__ static inline uint32_t valid_rows(const mi_placed &p, uint32_t c, uin
 
 struct mi_collector;
 /* Searches triples of attributes of at most three levels and two classes. *done: 0 where the device has no room. */
-int weft_mi_sorted_fit(const weft_ctx *ctx, const weft_mi_pack *p);
 weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   const weft_mi_resident *resident, mi_collector *collector, int *done);

@@ -145,7 +145,7 @@ __global__ static void __launch_bounds__(FEW_THREADS, 8) score_passed(const __gr
   if (count > args.passed.capacity) return;
   for (uint32_t k = (blockIdx.x * FEW_THREADS + threadIdx.x) / 32; k < count; k += gridDim.x * (FEW_THREADS / 32)) {
     const unsigned long long item = args.passed.items[k];
-    const uint32_t last = WEFT_TRIPLES_PLACES - 1;
+    const uint32_t last = WEFT_MI_TRIPLES_PLACES - 1;
     const uint32_t position[3] = { (uint32_t) (item >> 42), (uint32_t) (item >> 21) & last, (uint32_t) item & last };
     const uint32_t cell = cell_of_lane(args, position);
     const double mi = weft_mi_bits(said(args, cell), args.f.unit, args.n);

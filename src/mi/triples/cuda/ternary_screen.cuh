@@ -15,9 +15,8 @@
 
 #include "mi/search/cuda/screen_words.cuh"
 
-#define WEFT_TRIPLES_THREADS 512       /* that count a tile */
-#define WEFT_TRIPLES_PAIRS 16          /* of a thread in a tile */
-#define WEFT_TRIPLES_PLACES (1u << 21) /* most attributes: three of them are one number of 64 bits */
+#define WEFT_TRIPLES_THREADS 512 /* that count a tile */
+#define WEFT_TRIPLES_PAIRS 16    /* of a thread in a tile */
 
 /* Within a tile: a thread's attribute of side a, and that of side b in one of its pairs. Four warpgroups have half of
  * side a and half of side b each. */

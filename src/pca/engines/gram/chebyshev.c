@@ -12,6 +12,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include "pca/limits.h"
 #include "pca/engines/gram/chebyshev.h"
 #include "pca/engines/dense_eigen.h"
 #include "pca/engines/orthonormal.h"
@@ -37,9 +38,8 @@ typedef struct {
 size_t weft_pca_filter_block(const weft_pca_run *run)
 {
   const size_t k = run->job->k, guard = k / 2 > 16 ? k / 2 : 16, b = (k + guard + 7) / 8 * 8;
-  /* up to this order all eigenvectors of G take no longer, whatever the spectrum */
-  const size_t small = run->ops == &weft_pca_cpu ? 16 * WEFT_PCA_PANEL : 8 * WEFT_PCA_PANEL;
-  if (k + 12 > WEFT_PCA_PANEL) return 0;
+  const size_t small = run->ops == &weft_pca_cpu ? WEFT_PCA_FILTER_ABOVE_CPU : WEFT_PCA_FILTER_ABOVE_DEVICE;
+  if (k > WEFT_PCA_FILTER_K) return 0;
   return run->near < small ? 0 : b < WEFT_PCA_PANEL ? b : WEFT_PCA_PANEL;
 }
 

@@ -1,0 +1,11 @@
+/* The numbers by which plan.c and the engines choose. */
+#pragma once
+
+/* Filtering the Gram matrix takes up to so many components (of WEFT_PCA_PANEL, some are for the guard); up to these
+ * orders all eigenvectors take no longer, whatever the spectrum. */
+#define WEFT_PCA_FILTER_K 52
+#define WEFT_PCA_FILTER_ABOVE_CPU 1024
+#define WEFT_PCA_FILTER_ABOVE_DEVICE 512
+#define WEFT_PCA_GRAM_SIDE 10000     /* longest shorter side of a Gram matrix; */
+#define WEFT_PCA_GRAM_FILTERED 40000 /* the same of a store that a device filters */
+#define WEFT_PCA_ROUGH_ORDER 8000    /* from which a device's Gram matrix is made roughly, and corrected */
