@@ -60,8 +60,8 @@ threads_for <- function(threads) {
 # The reason why no CUDA device can be used, or NULL. Opens the CUDA object.
 cuda_missing <- function() .Call(C_weft_cuda_missing, cuda_dir())
 
-# Resolves `backend =` to list(name, reason). `predicted` is a plan (R/plan.R). The device is looked for only when it
-# could pay. The choice carries the plan, and the seconds that several devices would share, for devices_for().
+# Resolves `backend` of a run to list(name, reason). `predicted` is a plan (R/plan.R). The device is looked for only
+# when it could pay. The choice carries the plan, and the seconds that several devices would share, for devices_for().
 choose_backend <- function(backend, predicted = NULL) {
   if (!is.null(predicted) && predicted$cpu > worth_rates && predicted$cpu > predicted$cuda + cuda_start_seconds() &&
       identical(backend %||% weft_backend(), "auto") && is.null(cuda_missing()) && calibrate_once()) {
@@ -155,7 +155,7 @@ run_control <- function(backend = "cpu", threads = NULL, progress = NULL, column
 first_device <- function() as.integer(check_number(getOption("weft.device", 0), "weft.device", min = 0, max = 1023,
                                                    whole = TRUE))
 
-# The devices of a call that takes `devices =`, as integers from 0. What runs on the CPU needs none. `divided`: the
+# The devices of a run, as integers from 0. What runs on the CPU needs none. `divided`: the
 # seconds that they would share, as choose_backend() has them; "all" takes as many as pay then.
 devices_for <- function(devices, backend, divided = NULL) {
   arg <- if (is.null(devices)) "weft.devices" else "devices"

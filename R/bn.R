@@ -200,7 +200,7 @@ plan_chains <- function(target, iterations, chains, temperatures, sets, nodes, t
           node_sets = sets, p = nodes, threads = threads)
 }
 
-# The chains of `run`; over ranks each has its ladders, and all get what one run gives.
+# The chains of `settings`; over ranks each has its ladders, and all get what one run gives.
 run_chains <- function(table, settings, ranks, control) {
   table <- bn_native_table(table)
   if (is.null(ranks)) return(.Call(C_weft_bn_chain, table, bn_native_run(settings), control))

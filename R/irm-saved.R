@@ -213,7 +213,7 @@ fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "co
                 "sampler",
                 "burn_in", "backend", "reason", "run")
 
-# What a method shows of a fit, and with `run` all that it computes from. Returns the fit.
+# What a method shows of a fit, and with `job` all that it computes from. Returns the fit.
 check_irm_fit <- function(x, job = FALSE) {
   if (!inherits(x, "weft_irm")) {
     abort_input("A fit must be what `irm()` returned.", x = paste0("It is ", describe(x), "."))

@@ -309,7 +309,7 @@ given_start <- function(init, most, chains) {
 
 # ---- running ----
 
-# Runs to run$target sweeps, saving on the way, and makes the result.
+# Runs to job$target sweeps, saving on the way, and makes the result.
 run_irm <- function(job, call, started, run, ranks = NULL) {
   check_room(job)
   repeat {

@@ -1,6 +1,6 @@
 # The laws of pairs' information when the two are independent: one column's rows are in random order (what is known of
-# the other does not matter). Columns are of kinds with the same law, so that a false discovery rate needs one bar of
-# information per pair of kinds.
+# the other does not matter). Columns are of kinds with the same law, so that a false discovery rate needs one threshold
+# of information per pair of kinds.
 #
 # Correlations (Pearson, Spearman, copula): r^2 has the mean 1 / (n - 1), and a second moment that the excess kurtosis
 # of both columns gives (Pitman 1937). A beta distribution with these is Student's t for normal columns; columns with
@@ -103,38 +103,38 @@ pair_p_values <- function(m, at = NULL, columns = seq_len(ncol(m)), test = pair_
 nats_per <- function(unit) if (identical(unit, "nats")) 1 else log(2)
 
 # Which pairs pass at a false discovery rate (Benjamini and Hochberg, over all pairs): those whose information in m
-# reaches the bar of their kinds, `bars`, or where every pair has its own number of rows, those whose entry of `measure`
-# (-p, which takes one more matrix) is above `cut`. Where all pairs have one bar, `measure` is m. `information`: what
-# all of them have more of. NULL where there is no test.
+# reaches the threshold of their kinds, `thresholds`, or where every pair has its own number of rows, those whose entry
+# of `measure` (-p, which takes one more matrix) is above `cut`. Where all pairs have one threshold, `measure` is m.
+# `information`: what all of them have more of. NULL where there is no test.
 significant_pairs <- function(m, fdr, threads = NULL) {
   test <- pair_test(m)
   if (is.null(test)) return(NULL)
   if (length(test$n) > 1L) return(significant_measures(m, test, fdr, threads))
   law <- pair_law(test, ncol(m))
-  bars <- function(t) bars_at(law, t, as.double(test$n), attr(m, "unit"))
+  thresholds <- function(t) thresholds_at(law, t, as.double(test$n), attr(m, "unit"))
   one <- all(law$kind == 1L) && all(law$orders == law$orders[1L])
-  bar <- function(t) if (t < exp(-law$orders[1L])) Inf else bars(t)$bar[1L]
+  threshold <- function(t) if (t < exp(-law$orders[1L])) Inf else thresholds(t)$threshold[1L]
   t <- step_up(fdr, choose(ncol(m), 2), function(t) {
-    if (one) pairs_reaching(m, bar(t), threads)
-    else sum(.Call(C_weft_mi_reaching_bars, m, bars(t), pass_control(threads)))
+    if (one) pairs_reaching(m, threshold(t), threads)
+    else sum(.Call(C_weft_mi_reaching_thresholds, m, thresholds(t), pass_control(threads)))
   })
   if (one || t == 0) {
-    cut <- if (t == 0) Inf else bar(t)
+    cut <- if (t == 0) Inf else threshold(t)
     return(list(measure = m, cut = cut, information = cut))
   }
-  found <- bars(t)
-  list(bars = found, information = min(found$bar))
+  found <- thresholds(t)
+  list(thresholds = found, information = min(found$threshold))
 }
 
-# What C_weft_mi_cut_bars takes; columns with too few orders for p = t are of the last kind, which has infinite bars.
-bars_at <- function(law, t, n, unit) {
+# What C_weft_mi_cut_thresholds takes; columns with too few orders for p = t are of the last kind, which has infinite
+# thresholds.
+thresholds_at <- function(law, t, n, unit) {
   kinds <- max(law$kind, 0L)
-  bar <- matrix(Inf, kinds + 1L, kinds + 1L)
+  threshold <- matrix(Inf, kinds + 1L, kinds + 1L)
   pairs <- which(upper.tri(diag(kinds), diag = TRUE), arr.ind = TRUE)
-  # pairs at the threshold pass
-  bar[pairs] <- bar[pairs[, 2:1, drop = FALSE]] <- law$least(t, n, pairs[, 1L], pairs[, 2L]) / nats_per(unit) *
-    (1 - 1e-12)
-  list(kind = ifelse(t < exp(-law$orders), kinds, law$kind - 1L), bar = bar)
+  least <- law$least(t, n, pairs[, 1L], pairs[, 2L]) / nats_per(unit) * (1 - 1e-12) # pairs at the threshold pass
+  threshold[pairs] <- threshold[pairs[, 2:1, drop = FALSE]] <- least
+  list(kind = ifelse(t < exp(-law$orders), kinds, law$kind - 1L), threshold = threshold)
 }
 
 significant_measures <- function(m, test, fdr, threads) {
@@ -151,8 +151,8 @@ significant_measures <- function(m, test, fdr, threads) {
 
 # The weights w of the pairs of m that are significant; the others' become 0.
 cut_to_significant <- function(w, m, significant, control) {
-  if (is.null(significant$bars)) .Call(C_weft_mi_cut_edges, w, significant$measure, significant$cut, 0, control)
-  else .Call(C_weft_mi_cut_bars, w, m, significant$bars, control)
+  if (is.null(significant$thresholds)) .Call(C_weft_mi_cut_edges, w, significant$measure, significant$cut, 0, control)
+  else .Call(C_weft_mi_cut_thresholds, w, m, significant$thresholds, control)
 }
 
 # The greatest t with t = fdr * (pairs with p <= t) / pairs: from fdr down, until it no longer changes.

@@ -105,16 +105,16 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
 }
 
 # ARACNE's weights are the information that stays. With many features, a second matrix would be most of the memory:
-# where nothing else refers to the first, and bars of information cut, weights take its place. Pairs at the lowest bar
-# or below it remove no pair above it, and need not be examined.
+# where nothing else refers to the first, and thresholds of information cut, weights take its place. Pairs at the lowest
+# threshold or below it remove no pair above it, and need not be examined.
 works_over <- function(m, method, significant, backend) {
   method == "aracne" && backend == "cpu" && inherits(m, "weft_mi_matrix") && ncol(m) > many_features &&
-    (is.null(significant) || !is.null(significant$bars) || identical(significant$cut, significant$information))
+    (is.null(significant) || !is.null(significant$thresholds) || identical(significant$cut, significant$information))
 }
 
 aracne_over <- function(m, significant, how, control) {
   how$least <- max(how$least, significant$information)
-  .Call(C_weft_mi_network_over, m, how, significant$bars, control)
+  .Call(C_weft_mi_network_over, m, how, significant$thresholds, control)
   set_attributes(m, list(class = c("weft_network", "matrix", "array"), na = NULL))
 }
 
@@ -230,7 +230,9 @@ pass_control <- function(threads = NULL) run_control("cpu", threads_for(threads)
 smallest_weight <- 5e-324
 
 # How many pairs have at least this information.
-pairs_reaching <- function(m, bar, threads = NULL) sum(.Call(C_weft_mi_reaching, m, bar, FALSE, pass_control(threads)))
+pairs_reaching <- function(m, threshold, threads = NULL) {
+  sum(.Call(C_weft_mi_reaching, m, threshold, FALSE, pass_control(threads)))
+}
 
 network_degree <- function(net) {
   if (is_directed(net)) return(directed_degree(net))

@@ -118,8 +118,10 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   network <- function(method, most) {
     net <- mi_network(m, method, threshold = if (method == "relnet") 0, run = run)
     if (!is.null(significant)) net <- cut_to_significant(net, m, significant, control)
-    bar <- if (most < 1) Inf else if (is.finite(most)) .Call(C_weft_mi_greatest, net, net, 0, most, control) else 0
-    if (bar > 0) net <- .Call(C_weft_mi_cut_edges, net, net, -Inf, bar, control)
+    threshold <- if (most < 1) Inf
+                 else if (is.finite(most)) .Call(C_weft_mi_greatest, net, net, 0, most, control)
+                 else 0
+    if (threshold > 0) net <- .Call(C_weft_mi_cut_edges, net, net, -Inf, threshold, control)
     attributes(net) <- c(attributes(net), list(fdr = fdr, cut = cut, limited = attr(chosen, "limited")))
     net
   }

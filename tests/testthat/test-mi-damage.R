@@ -21,8 +21,8 @@ test_that("networks of another shape are refused by every native pass", {
     function(w) .Call(weft:::C_weft_mi_reaching, w, 0, TRUE, weft:::pass_control()),
     function(w) .Call(weft:::C_weft_mi_greatest, w, w, 0, 1, weft:::pass_control()),
     function(w) .Call(weft:::C_weft_mi_cut_edges, w, w, 0, 1, weft:::pass_control()),
-    function(w) .Call(weft:::C_weft_mi_reaching_bars, w, one_bar, weft:::pass_control()),
-    function(w) .Call(weft:::C_weft_mi_cut_bars, w, w, one_bar, weft:::pass_control()),
+    function(w) .Call(weft:::C_weft_mi_reaching_thresholds, w, one_bar, weft:::pass_control()),
+    function(w) .Call(weft:::C_weft_mi_cut_thresholds, w, w, one_bar, weft:::pass_control()),
     function(w) .Call(weft:::C_weft_mi_edge_list, w, numeric(5), weft:::pass_control()),
     function(w) {
       .Call(weft:::C_weft_mi_network, w, list(method = "aracne", eps = 0, keep = 1, least = 0), weft:::pass_control())
@@ -34,11 +34,11 @@ test_that("networks of another shape are refused by every native pass", {
   }
   for (bars in list(list(kind = integer(2), bar = matrix(0)), replace(one_bar, "kind", list(c(0L, 1L, 0L, 0L, 0L))),
                     replace(one_bar, "kind", list(c(0L, -1L, 0L, 0L, 0L))), one_bar["bar"], NULL)) {
-    expect_error(.Call(weft:::C_weft_mi_reaching_bars, unclass(net), bars, weft:::pass_control()),
+    expect_error(.Call(weft:::C_weft_mi_reaching_thresholds, unclass(net), bars, weft:::pass_control()),
                  class = "weft_error_internal")
   }
   small <- matrix(0, 2, 2)
-  expect_error(.Call(weft:::C_weft_mi_cut_bars, unclass(net), small, one_bar, weft:::pass_control()),
+  expect_error(.Call(weft:::C_weft_mi_cut_thresholds, unclass(net), small, one_bar, weft:::pass_control()),
                class = "weft_error_input")
   expect_error(.Call(weft:::C_weft_mi_cut_edges, unclass(net), small, 0, 1, weft:::pass_control()),
                class = "weft_error_input")

@@ -147,10 +147,10 @@ test_that("bars of kinds are those of every pair", {
   reaches <- w >= each
   for (threads in 1:2) {
     control <- weft:::pass_control(threads)
-    expect_identical(.Call(weft:::C_weft_mi_reaching_bars, w, bars, control),
+    expect_identical(.Call(weft:::C_weft_mi_reaching_thresholds, w, bars, control),
                      vapply(1:8, function(j) sum(reaches[seq_len(j - 1), j]) + 0, 0))
     other_name <- w
-    expect_identical(.Call(weft:::C_weft_mi_cut_bars, w, w, bars, control), w * reaches)
+    expect_identical(.Call(weft:::C_weft_mi_cut_thresholds, w, w, bars, control), w * reaches)
     expect_identical(other_name, w) # what has another name is left alone
   }
 })

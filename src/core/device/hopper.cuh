@@ -18,39 +18,39 @@ __device__ static inline uint64_t operand_descriptor(const void *shared)
          (uint64_t) (256 >> 4) << 32;
 }
 
-__device__ static inline void barrier_init(uint64_t *bar, uint32_t count)
+__device__ static inline void barrier_init(uint64_t *barrier, uint32_t count)
 {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(count) : "memory");
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
 }
 
 /* After the last barrier_init(), before others of the block use them. */
 __device__ static inline void barriers_made() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-__device__ static inline void barrier_arrive(uint64_t *bar)
+__device__ static inline void barrier_arrive(uint64_t *barrier)
 {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
 /* Arrives, and announces the bytes of the copies to come. */
-__device__ static inline void barrier_expect(uint64_t *bar, uint32_t bytes)
+__device__ static inline void barrier_expect(uint64_t *barrier, uint32_t bytes)
 {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
 
-__device__ static inline void barrier_wait(uint64_t *bar, uint32_t phase)
+__device__ static inline void barrier_wait(uint64_t *barrier, uint32_t phase)
 {
   asm volatile("{.reg .pred p;\nagain: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra again;\n}" ::"r"(
-                   shared_address(bar)),
+                   shared_address(barrier)),
                "r"(phase)
                : "memory");
 }
 
-__device__ static inline void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *bar)
+__device__ static inline void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *barrier)
 {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    shared_address(to)),
-               "l"(from), "r"(bytes), "r"(shared_address(bar))
+               "l"(from), "r"(bytes), "r"(shared_address(barrier))
                : "memory");
 }
 

@@ -2,9 +2,9 @@
  * index; so what is kept depends neither on the order of the pushes nor on how they were shared among threads. NaN is
  * never kept.
  *
- * A push is one comparison with the bar, the worst item that can still get in. What passes goes into a buffer of 2k
- * items; when it is full, a quickselect keeps the best k and raises the bar. Its depth is bounded: a heap sort takes
- * over from a bad run of pivots, so that no order of pushes is quadratic.
+ * A push is one comparison with the threshold, the worst item that can still get in. What passes goes into a buffer of
+ * 2k items; when it is full, a quickselect keeps the best k and raises the threshold. Its depth is bounded: a heap sort
+ * takes over from a bad run of pivots, so that no order of pushes is quadratic.
  *
  *   weft_topk best;
  *   WEFT_TRY(weft_topk_init(&best, &mem, k));     one per thread, memory from the caller's arena
@@ -24,8 +24,8 @@ typedef struct weft_scored {
 } weft_scored;
 
 typedef struct weft_topk {
-  weft_scored bar;    /* only what comes before it is worth keeping */
-  weft_scored *items; /* unordered until weft_topk_sort() */
+  weft_scored threshold; /* only what comes before it is worth keeping */
+  weft_scored *items;    /* unordered until weft_topk_sort() */
   size_t k, count, capacity;
 } weft_topk;
 
@@ -36,9 +36,9 @@ static inline int weft_scored_before(weft_scored a, weft_scored b)
 
 static inline weft_status weft_topk_init(weft_topk *top, weft_arena *mem, size_t k)
 {
-  *top = (weft_topk){ .bar = { -INFINITY, UINT64_MAX }, .k = k, .capacity = k > SIZE_MAX / 2 ? SIZE_MAX : 2 * k };
+  *top = (weft_topk){ .threshold = { -INFINITY, UINT64_MAX }, .k = k, .capacity = k > SIZE_MAX / 2 ? SIZE_MAX : 2 * k };
   if (!k) {
-    top->bar = (weft_scored){ INFINITY, 0 };
+    top->threshold = (weft_scored){ INFINITY, 0 };
     return WEFT_OK;
   }
   top->items = (weft_scored *) weft_arena_take(mem, top->capacity, sizeof *top->items);
@@ -108,19 +108,19 @@ static inline void weft_scored_select(weft_scored *x, size_t n, size_t k)
   weft_scored_sort(x, n);
 }
 
-/* A full buffer down to its best k; the k-th becomes the bar. */
+/* A full buffer down to its best k; the k-th becomes the threshold. */
 static inline void weft_topk_shrink(weft_topk *top)
 {
   if (top->count <= top->k) return;
   weft_scored_select(top->items, top->count, top->k);
   top->count = top->k;
-  top->bar = top->items[top->k - 1];
+  top->threshold = top->items[top->k - 1];
 }
 
 static inline void weft_topk_push(weft_topk *top, double score, uint64_t index)
 {
   weft_scored item = { score, index };
-  if (!weft_scored_before(item, top->bar)) return;
+  if (!weft_scored_before(item, top->threshold)) return;
   top->items[top->count++] = item;
   if (top->count == top->capacity) weft_topk_shrink(top);
 }

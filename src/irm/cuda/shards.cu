@@ -135,7 +135,7 @@ static weft_status cut_mode(weft_ctx *ctx, irm_shards *all, int mode, double mos
       shard.missing_links = missing->start[last] - shard.missing_first;
     }
     if (shard.links > UINT32_MAX || shard.missing_links > UINT32_MAX) {
-      st = weft_fail(ctx, WEFT_ERR_INPUT, "One node has too many links for the device; use `backend = \"cpu\"`.");
+      st = weft_fail(ctx, WEFT_ERR_INPUT, "One node has too many links for the device; use `run = \"cpu\"`.");
       goto done;
     }
     memset(at, 0, sizeof at);

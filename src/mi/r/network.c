@@ -34,21 +34,23 @@ SEXP C_weft_mi_network(SEXP m, SEXP how, SEXP control)
   WEFT_RUN_RETURN(out, control, network, &job);
 }
 
-/* bars: list(kind, bar), kinds from 0 of all columns, and the bars of two kinds, a symmetric matrix. */
-static weft_edge_bars bars_of(SEXP bars, size_t p)
+/* thresholds: list(kind, threshold), kinds from 0 of all columns, and the thresholds of two kinds, a symmetric matrix.
+ */
+static weft_edge_thresholds thresholds_of(SEXP thresholds, size_t p)
 {
-  weft_record given = weft_record_open(bars, "bars");
-  weft_edge_bars b = { weft_record_integers(&given, "kind", (double) p), 0, NULL };
-  b.bar = weft_glue_square(weft_record_field(&given, "bar"), "bar", &b.kinds);
+  weft_record given = weft_record_open(thresholds, "thresholds");
+  weft_edge_thresholds b = { weft_record_integers(&given, "kind", (double) p), 0, NULL };
+  b.threshold = weft_glue_square(weft_record_field(&given, "threshold"), "threshold", &b.kinds);
   weft_record_close(&given);
   for (size_t i = 0; i < p; i++)
-    if (b.of[i] < 0 || (size_t) b.of[i] >= b.kinds) weft_glue_fail(WEFT_ERR_INTERNAL, "Column %zu has no bars.", i + 1);
+    if (b.of[i] < 0 || (size_t) b.of[i] >= b.kinds)
+      weft_glue_fail(WEFT_ERR_INTERNAL, "Column %zu has no thresholds.", i + 1);
   return b;
 }
 
 typedef struct {
   weft_network_job job;
-  weft_edge_bars bars;
+  weft_edge_thresholds thresholds;
   double *m;
 } over_job;
 
@@ -57,18 +59,18 @@ static weft_status network_over(weft_ctx *ctx, const weft_backend *backend, void
   weft_status st = WEFT_OK;
   over_job *job = data;
   WEFT_TRY(backend->mi->network(ctx, &job->job, job->m));
-  if (job->bars.bar) WEFT_TRY(weft_edges_cut_bars(ctx, job->job.p, job->m, job->m, &job->bars));
+  if (job->thresholds.threshold) WEFT_TRY(weft_edges_cut_thresholds(ctx, job->job.p, job->m, job->m, &job->thresholds));
 done:
   return st;
 }
 
-/* The same on the CPU, in place of m, which nobody else holds; only of ARACNE. With bars, only edges that reach theirs
- * stay. */
-SEXP C_weft_mi_network_over(SEXP m, SEXP how, SEXP bars, SEXP control)
+/* The same on the CPU, in place of m, which nobody else holds; only of ARACNE. With thresholds, only edges that reach
+ * theirs stay. */
+SEXP C_weft_mi_network_over(SEXP m, SEXP how, SEXP thresholds, SEXP control)
 {
   over_job job = { job_of(m, how).job, { NULL, 0, NULL }, REAL(m) };
   job.job.m = job.m;
-  if (bars != R_NilValue) job.bars = bars_of(bars, job.job.p);
+  if (thresholds != R_NilValue) job.thresholds = thresholds_of(thresholds, job.job.p);
   weft_glue_run(control, network_over, &job);
   return m;
 }
@@ -94,18 +96,18 @@ static const double *information_of(SEXP m, const weft_edges *edges)
 
 typedef struct {
   weft_edges edges;
-  double bar;
+  double threshold;
   int whole;
   double *counts;
 } reaching_job;
-WEFT_WORK(reaching, reaching_job, weft_edges_reaching(ctx, &job->edges, job->bar, job->whole, job->counts))
+WEFT_WORK(reaching, reaching_job, weft_edges_reaching(ctx, &job->edges, job->threshold, job->whole, job->counts))
 
-/* How many entries of each column reach `bar`. */
-SEXP C_weft_mi_reaching(SEXP w, SEXP bar, SEXP whole, SEXP control)
+/* How many entries of each column reach `threshold`. */
+SEXP C_weft_mi_reaching(SEXP w, SEXP threshold, SEXP whole, SEXP control)
 {
   weft_edges edges = edges_of(w);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) edges.p));
-  reaching_job job = { edges, Rf_asReal(bar), Rf_asLogical(whole), REAL(out) };
+  reaching_job job = { edges, Rf_asReal(threshold), Rf_asLogical(whole), REAL(out) };
   WEFT_RUN_RETURN(out, control, reaching, &job);
 }
 
@@ -129,51 +131,53 @@ typedef struct {
   size_t p;
   double *w;
   const double *m;
-  double cut, bar;
+  double cut, threshold;
 } cut_job;
-WEFT_WORK(cut_edges, cut_job, weft_edges_cut(ctx, job->p, job->w, job->m, job->cut, job->bar))
+WEFT_WORK(cut_edges, cut_job, weft_edges_cut(ctx, job->p, job->w, job->m, job->cut, job->threshold))
 
 /* w with its light and insignificant edges set to 0: w itself when only the caller holds it, else a copy. */
-SEXP C_weft_mi_cut_edges(SEXP w, SEXP m, SEXP cut, SEXP bar, SEXP control)
+SEXP C_weft_mi_cut_edges(SEXP w, SEXP m, SEXP cut, SEXP threshold, SEXP control)
 {
   SEXP out = PROTECT(MAYBE_SHARED(w) ? Rf_duplicate(w) : w);
   const weft_edges edges = edges_of(out);
-  cut_job job = { edges.p, REAL(out), information_of(m, &edges), Rf_asReal(cut), Rf_asReal(bar) };
+  cut_job job = { edges.p, REAL(out), information_of(m, &edges), Rf_asReal(cut), Rf_asReal(threshold) };
   WEFT_RUN_RETURN(out, control, cut_edges, &job);
 }
 
 typedef struct {
   weft_edges edges;
-  weft_edge_bars bars;
+  weft_edge_thresholds thresholds;
   double *counts;
-} reaching_bars_job;
-WEFT_WORK(reaching_bars, reaching_bars_job, weft_edges_reaching_bars(ctx, &job->edges, &job->bars, job->counts))
+} reaching_thresholds_job;
+WEFT_WORK(reaching_thresholds, reaching_thresholds_job,
+          weft_edges_reaching_thresholds(ctx, &job->edges, &job->thresholds, job->counts))
 
-/* How many entries above the diagonal of each column reach their bars. */
-SEXP C_weft_mi_reaching_bars(SEXP w, SEXP bars, SEXP control)
+/* How many entries above the diagonal of each column reach their thresholds. */
+SEXP C_weft_mi_reaching_thresholds(SEXP w, SEXP thresholds, SEXP control)
 {
   weft_edges edges = edges_of(w);
-  const weft_edge_bars each = bars_of(bars, edges.p);
+  const weft_edge_thresholds each = thresholds_of(thresholds, edges.p);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) edges.p));
-  reaching_bars_job job = { edges, each, REAL(out) };
-  WEFT_RUN_RETURN(out, control, reaching_bars, &job);
+  reaching_thresholds_job job = { edges, each, REAL(out) };
+  WEFT_RUN_RETURN(out, control, reaching_thresholds, &job);
 }
 
 typedef struct {
   size_t p;
   double *w;
   const double *m;
-  weft_edge_bars bars;
-} cut_bars_job;
-WEFT_WORK(cut_bars, cut_bars_job, weft_edges_cut_bars(ctx, job->p, job->w, job->m, &job->bars))
+  weft_edge_thresholds thresholds;
+} cut_thresholds_job;
+WEFT_WORK(cut_thresholds, cut_thresholds_job, weft_edges_cut_thresholds(ctx, job->p, job->w, job->m, &job->thresholds))
 
-/* w with the edges set to 0 whose information in m does not reach its bar: w itself when only the caller holds it. */
-SEXP C_weft_mi_cut_bars(SEXP w, SEXP m, SEXP bars, SEXP control)
+/* w with the edges set to 0 whose information in m does not reach its threshold: w itself when only the caller holds
+ * it. */
+SEXP C_weft_mi_cut_thresholds(SEXP w, SEXP m, SEXP thresholds, SEXP control)
 {
   SEXP out = PROTECT(MAYBE_SHARED(w) ? Rf_duplicate(w) : w);
   const weft_edges edges = edges_of(out);
-  cut_bars_job job = { edges.p, REAL(out), information_of(m, &edges), bars_of(bars, edges.p) };
-  WEFT_RUN_RETURN(out, control, cut_bars, &job);
+  cut_thresholds_job job = { edges.p, REAL(out), information_of(m, &edges), thresholds_of(thresholds, edges.p) };
+  WEFT_RUN_RETURN(out, control, cut_thresholds, &job);
 }
 
 typedef struct {

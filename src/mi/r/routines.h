@@ -11,8 +11,8 @@
   R(C_weft_mi_reaching, 4) \
   R(C_weft_mi_greatest, 5) \
   R(C_weft_mi_cut_edges, 5) \
-  R(C_weft_mi_reaching_bars, 3) \
-  R(C_weft_mi_cut_bars, 4) \
+  R(C_weft_mi_reaching_thresholds, 3) \
+  R(C_weft_mi_cut_thresholds, 4) \
   R(C_weft_mi_edge_list, 3) \
   R(C_weft_mi_select, 6) \
   R(C_weft_mi_cuts, 5) \

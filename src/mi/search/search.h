@@ -24,9 +24,9 @@ static WEFT_HD inline int weft_mi_is_near(const weft_mi_near *near, uint64_t x, 
 }
 
 /* What a search keeps. The thresholds min_mi and min_gain are the user's, in bits (-INFINITY: none), and never change;
- * what rises during a search is the bar, the score of the last of the `top` best so far (mi_bar in search.cuh,
- * weft_mi_keeper_bar() in pair_tiles.h). A gain is what is called interaction elsewhere: min_gain is the least that a
- * tuple may have. */
+ * what rises during a search is the threshold of the best so far, the score of the last of these `top` (mi_threshold in
+ * search.cuh, weft_mi_keeper_threshold() in pair_tiles.h). A gain is what is called interaction elsewhere: min_gain is
+ * the least that a tuple may have. */
 typedef struct weft_mi_search {
   size_t top; /* SIZE_MAX: all above the thresholds */
   int order;  /* 2 or 3 */

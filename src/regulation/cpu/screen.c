@@ -10,7 +10,8 @@
  *
  * In each step, `error` bounds how far q, r and d are from the true values, over all features: a product of two such
  * numbers is rounded by half a unit, and a coefficient is wrong by 2^-16, which is another half. A feature may be the
- * best if (|r| + error)^2 favour >= bar (d - error), where the bar is a gain that some feature is known to reach. */
+ * best if (|r| + error)^2 favour >= threshold (d - error), where the threshold is a gain that some feature is known to
+ * reach. */
 #include <math.h>
 #include <string.h>
 #include "core/numbers/loops.h"
@@ -20,11 +21,11 @@
 #include "regulation/cpu/screen_loops.h"
 #include "regulation/cpu/screen.h"
 
-#define SUSPECTS 512     /* with more in one step, the screen gives up */
-#define NEAR_BAR 0.9     /* a part of the best gain: such features are remembered for the next step's bar */
-#define FIRST 4          /* regulators that are looked at in the first step, so that some can be watched */
-#define WATCHED 2        /* regulators whose gains are computed before a step, so that there is a bar */
-#define PARTS_SUM 1.4143 /* the most that the shares of two parts add up to: z's variance is at least theirs */
+#define SUSPECTS 512       /* with more in one step, the screen gives up */
+#define NEAR_THRESHOLD 0.9 /* a part of the best gain: such features are remembered for the next step's threshold */
+#define FIRST 4            /* regulators that are looked at in the first step, so that some can be watched */
+#define WATCHED 2          /* regulators whose gains are computed before a step, so that there is a threshold */
+#define PARTS_SUM 1.4143   /* the most that the shares of two parts add up to: z's variance is at least theirs */
 #define ONE_Q 16384.0
 #define ONE_D 8192.0
 #define ONE_C 32768.0
@@ -228,13 +229,13 @@ INLINE int suspect_all(screen_state *screen, int hinges, turned after, size_t j)
 
 /* ---- the first step ---- */
 
-/* Collects the features that are near the best, and for the next step's bar at least FIRST regulators where there are
- * as many; 0: too many, or none. */
+/* Collects the features that are near the best, and for the next step's threshold at least FIRST regulators where there
+ * are as many; 0: too many, or none. */
 INLINE int collect_first(screen_state *screen, int hinges, const sweep *w, size_loop *sizes, reach_loop *reach)
 {
   int16_t top[RUN], best[FIRST] = { 0 };
   const double add = hinges ? PARTS_SUM * screen->error.r + 2.1 : screen->error.r;
-  double bar;
+  double threshold;
   sizes(w, hinges, screen->favour->root, screen->size, top);
   for (size_t i = 0; i < RUN; i++) {
     size_t at = FIRST;
@@ -242,14 +243,14 @@ INLINE int collect_first(screen_state *screen, int hinges, const sweep *w, size_
       if (at < FIRST) best[at] = best[at - 1];
     if (at < FIRST) best[at] = top[i];
   }
-  bar = best[0] * sqrt(NEAR_BAR);
-  bar = fmin(fmin(bar, best[FIRST - 1]), best[0] - 2 * add - 5); /* roots and products are rounded */
-  bar = fmax(bar, best[0] * 0.22 - 2 * add - 5);
-  if (!(bar >= 1)) return 0;
+  threshold = best[0] * sqrt(NEAR_THRESHOLD);
+  threshold = fmin(fmin(threshold, best[FIRST - 1]), best[0] - 2 * add - 5); /* roots and products are rounded */
+  threshold = fmax(threshold, best[0] * 0.22 - 2 * add - 5);
+  if (!(threshold >= 1)) return 0;
   screen->collect = 0;
   screen->collect_share = 1e-3;
   for (size_t at = 0; at < w->padded; at += RUN)
-    for (uint32_t flags = reach(screen->size + at, (int16_t) floor(bar)); flags; flags &= flags - 1) {
+    for (uint32_t flags = reach(screen->size + at, (int16_t) floor(threshold)); flags; flags &= flags - 1) {
       const size_t j = at + (size_t) __builtin_ctz(flags);
       if (!suspect_all(screen, hinges, turned_before(w, hinges, screen->half->start, j), j)) return 0;
     }
@@ -258,7 +259,7 @@ INLINE int collect_first(screen_state *screen, int hinges, const sweep *w, size_
 
 /* ---- later steps ---- */
 
-/* Once a turn is set: the least gains that the next best now reach, so that there is a bar before the screen. */
+/* Once a turn is set: the least gains that the next best now reach, so that there is a threshold before the screen. */
 INLINE void expect(screen_state *screen, int hinges, const sweep *w)
 {
   suspect earlier[WATCHED];
@@ -280,12 +281,12 @@ INLINE void expect(screen_state *screen, int hinges, const sweep *w)
       if (least > screen->reached) screen->reached = least;
     }
   }
-  screen->collect_share = screen->count + 1 < screen->half->steps ? NEAR_BAR : 1;
+  screen->collect_share = screen->count + 1 < screen->half->steps ? NEAR_THRESHOLD : 1;
   screen->collect = screen->reached > 0 ? screen->reached * screen->collect_share : 1e-12 * screen->unit * screen->unit;
 }
 
 /* Regulators that are excluded: their variance is set so that no test selects them. */
-INLINE void bar_all(screen_state *screen, int hinges)
+INLINE void threshold_all(screen_state *screen, int hinges)
 {
   for (int kind = 0; kind <= 2 * hinges; kind++) {
     int16_t *d = screen->d + (size_t) kind * screen->half->padded;
@@ -305,19 +306,19 @@ INLINE int set_test(const screen_state *screen, test *t)
 {
   const double limit = screen->collect / (screen->unit * screen->unit);
   const int hinges = screen->half->hinges;
-  double bar = limit;
+  double threshold = limit;
   t->shift = 0;
   if (!(limit > 0)) return 0;
-  while (bar < 1.0 / 64 && t->shift < 12) {
-    bar *= 4;
+  while (threshold < 1.0 / 64 && t->shift < 12) {
+    threshold *= 4;
     t->shift++;
   } /* rounding is a fiftieth of it, at most */
-  if (bar > 0.9999) bar = 0.9999;
-  t->bar = (int16_t) floor(bar * ONE_C);
+  if (threshold > 0.9999) threshold = 0.9999;
+  t->threshold = (int16_t) floor(threshold * ONE_C);
   t->cap = (int16_t) (32767 >> t->shift);
   t->add =
       (int16_t) ceil(hinges ? PARTS_SUM * screen->error.r + 2.1 : screen->error.r); /* z's errors are the greatest */
-  t->slack = (int16_t) ceil(2.5 + bar * screen->error.d[0]);
+  t->slack = (int16_t) ceil(2.5 + threshold * screen->error.d[0]);
   return 1;
 }
 
@@ -459,7 +460,7 @@ INLINE int screened_body(const weft_regulation_half *half, const weft_regulation
     if (screen.count == half->steps) return 1;
     fetch_near(half, hinges, kind, j);
     if (screen.count > 1) {
-      bar_all(&screen, hinges);
+      threshold_all(&screen, hinges);
       w.before = screen.d;
     }
     if (!prepare(&screen, hinges, &best, &turn)) return 0;

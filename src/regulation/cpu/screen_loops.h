@@ -19,9 +19,10 @@ typedef struct {
   int shift;
 } turn;
 
-/* What is tested for: the square of |r| + add, shifted after a cap, times the favour, and d times bar, less slack. */
+/* What is tested for: the square of |r| + add, shifted after a cap, times the favour, and d times threshold, less
+ * slack. */
 typedef struct {
-  int16_t add, slack, cap, bar;
+  int16_t add, slack, cap, threshold;
   int shift;
 } test;
 
@@ -103,7 +104,7 @@ INLINE int sweep_one(const sweep *w, int hinges, size_t j)
   }
   for (int kind = 0; !w->last && kind <= 2 * hinges; kind++) w->d[(size_t) kind * w->padded + j] = after.d[kind];
   size = (int16_t) (lesser(size, w->test->cap) * (1 << w->test->shift));
-  return times(left, w->test->bar) - w->test->slack <= times(times(size, size), w->favour[j]);
+  return times(left, w->test->threshold) - w->test->slack <= times(times(size, size), w->favour[j]);
 }
 
 static size_t sweep_portable(const sweep *w, int hinges, size_t at, uint32_t *flags)
@@ -116,8 +117,8 @@ static size_t sweep_portable(const sweep *w, int hinges, size_t at, uint32_t *fl
 /* Before the first turn: size[j], the greatest |r| of regulator j's kinds times the root of its favour, and the
  * greatest of every RUN-th one, in `top`. */
 typedef void size_loop(const sweep *w, int hinges, const int16_t *root, int16_t *size, int16_t *top);
-/* Which of a run reach a bar. */
-typedef uint32_t reach_loop(const int16_t *size, int16_t bar);
+/* Which of a run reach a threshold. */
+typedef uint32_t reach_loop(const int16_t *size, int16_t threshold);
 
 static void sizes_portable(const sweep *w, int hinges, const int16_t *root, int16_t *size, int16_t *top)
 {
@@ -129,10 +130,10 @@ static void sizes_portable(const sweep *w, int hinges, const int16_t *root, int1
   }
 }
 
-static uint32_t reach_portable(const int16_t *size, int16_t bar)
+static uint32_t reach_portable(const int16_t *size, int16_t threshold)
 {
   uint32_t flags = 0;
-  for (size_t i = 0; i < RUN; i++) flags |= (uint32_t) (size[i] >= bar) << i;
+  for (size_t i = 0; i < RUN; i++) flags |= (uint32_t) (size[i] >= threshold) << i;
   return flags;
 }
 
@@ -176,7 +177,7 @@ static uint32_t reach_portable(const int16_t *size, int16_t bar)
       } \
       size = ADD(size, OF_ALL(now->add)); \
       if (shifted) size = UP(MIN(size, OF_ALL(now->cap)), _mm_cvtsi32_si128(now->shift)); \
-      return MASK(SUB(MUL(left, OF_ALL(now->bar)), OF_ALL(now->slack)), \
+      return MASK(SUB(MUL(left, OF_ALL(now->threshold)), OF_ALL(now->slack)), \
                   MUL(MUL(size, size), LOAD((const void *) (w->favour + j)))); \
     } \
     target INLINE size_t sweep_of_##variant(const sweep *w, int hinges, int shifted, size_t step, int last, size_t at, \
@@ -232,11 +233,11 @@ static uint32_t reach_portable(const int16_t *size, int16_t bar)
       WEFT_UNROLLED \
       for (size_t k = 0; k < RUN / LANES; k++) STORE((void *) (top + k * LANES), most[k]); \
     } \
-    target INLINE uint32_t reach_##variant(const int16_t *size, int16_t bar) \
+    target INLINE uint32_t reach_##variant(const int16_t *size, int16_t threshold) \
     { \
       uint32_t flags = 0; \
       for (size_t k = 0; k < RUN; k += LANES) \
-        flags |= (uint32_t) MASK(OF_ALL(bar), LOAD((const void *) (size + k))) << k; \
+        flags |= (uint32_t) MASK(OF_ALL(threshold), LOAD((const void *) (size + k))) << k; \
       return flags; \
     }
 /* Which of 16 numbers a are at most b. */

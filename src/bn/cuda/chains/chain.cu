@@ -78,7 +78,7 @@ __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, B)
   walk.score = job.now[first_replica + slot[temperature]];
   replica chain = view(job, own + (uint64_t) slot[temperature] * job.at.step);
   if (WORDS) load_nodes<WORDS ? WORDS : 1>(job, chain, held, lane);
-  if (job.found.count[list] == job.most) walk.bar = job.found.score[list * job.most + job.most - 1];
+  if (job.found.count[list] == job.most) walk.threshold = job.found.score[list * job.most + job.most - 1];
   const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + temperature) };
   const double scale = job.scale[temperature];
   drawn steps = { 0, 0 };

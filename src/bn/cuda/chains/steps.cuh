@@ -321,11 +321,11 @@ __device__ static weft_bn_move drawn_move(const drawn &steps, uint32_t number)
   return { (int) (packed >> 30), 0, 0, 0, 0, (int32_t) (packed >> 15 & 0x7fff), (int32_t) (packed & 0x7fff) };
 }
 
-/* What a temperature carries along; from `bar` on, a score may join the best graphs. */
+/* What a temperature carries along; from `threshold` on, a score may join the best graphs. */
 struct walker {
   int64_t score;
   uint32_t *accepted;
-  int64_t bar;
+  int64_t threshold;
   uint64_t list;
 };
 
@@ -335,7 +335,7 @@ __device__ static void try_graph(const chain_job &job, const replica &chain, int
 {
   __syncwarp();
   keep_graph(job, walk.list, score, hash_of(chain.fresh_pick, job.p, lane), stamp, chain.fresh_pick, lane);
-  if (job.found.count[walk.list] == job.most) walk.bar = job.found.score[walk.list * job.most + job.most - 1];
+  if (job.found.count[walk.list] == job.most) walk.threshold = job.found.score[walk.list * job.most + job.most - 1];
 }
 
 /* ---- max, at most 128 nodes ---- */
@@ -526,7 +526,7 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
       if ((int) lane == who) best[k] = found;
     }
   }
-  if (changed && walk.score + difference >= walk.bar) {
+  if (changed && walk.score + difference >= walk.threshold) {
 #pragma unroll
     for (int k = 0; k < P; k++)
       if (lane + 32 * k < job.p) chain.fresh_pick[lane + 32 * k] = (int32_t) (best[k] - own.first[k]);
@@ -628,7 +628,7 @@ __device__ static void step_wide(const chain_job &job, const replica &chain, wef
   }
   if (__any_sync(FULL, changed)) {
     difference = total(difference);
-    if (walk.score + difference >= walk.bar) {
+    if (walk.score + difference >= walk.threshold) {
       for (uint32_t node = lane; node < job.p; node += 32)
         if (chain.place[node] < low || chain.place[node] > high) chain.fresh_pick[node] = chain.pick[node];
       try_graph(job, chain, walk.score + difference, weft_bn_stamp(iteration, t), walk, lane);

@@ -104,7 +104,7 @@ static weft_status send_columns(weft_ctx *ctx, resident *device)
     if (any) device->root[j] = (uint32_t) planes++;
   }
   if (planes * words > UINT32_MAX) {
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "More bits of data than the device code takes; use `backend = \"cpu\"`.");
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "More bits of data than the device code takes; use `run = \"cpu\"`.");
     goto done;
   }
   WEFT_TAKE0(plane, device->host, planes * words);

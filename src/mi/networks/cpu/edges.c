@@ -16,7 +16,7 @@ static size_t columns_at_once(const weft_ctx *ctx, size_t p)
 
 typedef struct {
   const weft_edges *edges;
-  double bar;
+  double threshold;
   int whole;
   double *counts;
 } reaching_job;
@@ -32,19 +32,19 @@ typedef struct {
   size_t p;
   double *w;
   const double *m;
-  double cut, bar;
+  double cut, threshold;
 } cut_job;
 typedef struct {
   const weft_edges *edges;
-  const weft_edge_bars *bars;
+  const weft_edge_thresholds *thresholds;
   double *counts;
-} reaching_bars_job;
+} reaching_thresholds_job;
 typedef struct {
   size_t p;
   double *w;
   const double *m;
-  const weft_edge_bars *bars;
-} cut_bars_job;
+  const weft_edge_thresholds *thresholds;
+} cut_thresholds_job;
 typedef struct {
   const weft_edges *edges;
   const double *starts;
@@ -71,35 +71,37 @@ static void count_reaching(const void *data, size_t j, int thread)
 {
   const reaching_job *job = data;
   const size_t p = job->edges->p, end = job->whole ? p : j;
-  const double *w = job->edges->w + j * p, bar = job->bar;
+  const double *w = job->edges->w + j * p, threshold = job->threshold;
   size_t found = 0;
   (void) thread;
-  for (size_t i = 0; i < end; i++) found += w[i] >= bar;
-  if (job->whole) found -= w[j] >= bar;
+  for (size_t i = 0; i < end; i++) found += w[i] >= threshold;
+  if (job->whole) found -= w[j] >= threshold;
   job->counts[j] = (double) found;
 }
 
-weft_status weft_edges_reaching(weft_ctx *ctx, const weft_edges *edges, double bar, int whole, double *counts)
+weft_status weft_edges_reaching(weft_ctx *ctx, const weft_edges *edges, double threshold, int whole, double *counts)
 {
-  const reaching_job job = { edges, bar, whole, counts };
+  const reaching_job job = { edges, threshold, whole, counts };
   return all_columns(ctx, edges->p, count_reaching, &job);
 }
 
-static void count_reaching_bars(const void *data, size_t j, int thread)
+static void count_reaching_thresholds(const void *data, size_t j, int thread)
 {
-  const reaching_bars_job *job = data;
-  const weft_edge_bars *bars = job->bars;
-  const double *w = job->edges->w + j * job->edges->p, *bar = bars->bar + (size_t) bars->of[j] * bars->kinds;
+  const reaching_thresholds_job *job = data;
+  const weft_edge_thresholds *thresholds = job->thresholds;
+  const double *w = job->edges->w + j * job->edges->p,
+               *threshold = thresholds->threshold + (size_t) thresholds->of[j] * thresholds->kinds;
   size_t found = 0;
   (void) thread;
-  for (size_t i = 0; i < j; i++) found += w[i] >= bar[bars->of[i]];
+  for (size_t i = 0; i < j; i++) found += w[i] >= threshold[thresholds->of[i]];
   job->counts[j] = (double) found;
 }
 
-weft_status weft_edges_reaching_bars(weft_ctx *ctx, const weft_edges *edges, const weft_edge_bars *bars, double *counts)
+weft_status weft_edges_reaching_thresholds(weft_ctx *ctx, const weft_edges *edges,
+                                           const weft_edge_thresholds *thresholds, double *counts)
 {
-  const reaching_bars_job job = { edges, bars, counts };
-  return all_columns(ctx, edges->p, count_reaching_bars, &job);
+  const reaching_thresholds_job job = { edges, thresholds, counts };
+  return all_columns(ctx, edges->p, count_reaching_thresholds, &job);
 }
 
 static void count_digits(const void *data, size_t j, int thread)
@@ -153,30 +155,32 @@ static void cut_column(const void *data, size_t j, int thread)
   const double *m = job->m + j * job->p;
   (void) thread;
   for (size_t i = 0; i < job->p; i++)
-    if (w[i] < job->bar || !(m[i] > job->cut)) w[i] = 0;
+    if (w[i] < job->threshold || !(m[i] > job->cut)) w[i] = 0;
 }
 
-weft_status weft_edges_cut(weft_ctx *ctx, size_t p, double *w, const double *m, double cut, double bar)
+weft_status weft_edges_cut(weft_ctx *ctx, size_t p, double *w, const double *m, double cut, double threshold)
 {
-  const cut_job job = { p, w, m, cut, bar };
+  const cut_job job = { p, w, m, cut, threshold };
   return all_columns(ctx, p, cut_column, &job);
 }
 
-static void cut_column_bars(const void *data, size_t j, int thread)
+static void cut_column_thresholds(const void *data, size_t j, int thread)
 {
-  const cut_bars_job *job = data;
-  const weft_edge_bars *bars = job->bars;
+  const cut_thresholds_job *job = data;
+  const weft_edge_thresholds *thresholds = job->thresholds;
   double *w = job->w + j * job->p;
-  const double *m = job->m + j * job->p, *bar = bars->bar + (size_t) bars->of[j] * bars->kinds;
+  const double *m = job->m + j * job->p,
+               *threshold = thresholds->threshold + (size_t) thresholds->of[j] * thresholds->kinds;
   (void) thread;
   for (size_t i = 0; i < job->p; i++)
-    if (!(m[i] >= bar[bars->of[i]])) w[i] = 0;
+    if (!(m[i] >= threshold[thresholds->of[i]])) w[i] = 0;
 }
 
-weft_status weft_edges_cut_bars(weft_ctx *ctx, size_t p, double *w, const double *m, const weft_edge_bars *bars)
+weft_status weft_edges_cut_thresholds(weft_ctx *ctx, size_t p, double *w, const double *m,
+                                      const weft_edge_thresholds *thresholds)
 {
-  const cut_bars_job job = { p, w, m, bars };
-  return all_columns(ctx, p, cut_column_bars, &job);
+  const cut_thresholds_job job = { p, w, m, thresholds };
+  return all_columns(ctx, p, cut_column_thresholds, &job);
 }
 
 static void list_column(const void *data, size_t j, int thread)

@@ -9,25 +9,27 @@ typedef struct weft_edges {
   const double *w;
 } weft_edges;
 
-/* How many entries of every column reach `bar`: above the diagonal, or in the whole column but the diagonal. */
-weft_status weft_edges_reaching(weft_ctx *ctx, const weft_edges *edges, double bar, int whole, double *counts);
-/* A bar for each pair: columns are of kinds, and bar[of[i] * kinds + of[j]], symmetric, is that of i and j. */
-typedef struct weft_edge_bars {
+/* How many entries of every column reach `threshold`: above the diagonal, or in the whole column but the diagonal. */
+weft_status weft_edges_reaching(weft_ctx *ctx, const weft_edges *edges, double threshold, int whole, double *counts);
+/* A threshold for each pair: columns are of kinds, and threshold[of[i] * kinds + of[j]], symmetric, is that of i and j.
+ */
+typedef struct weft_edge_thresholds {
   const int *of;
   size_t kinds;
-  const double *bar;
-} weft_edge_bars;
-/* How many entries above the diagonal of every column reach their bars. */
-weft_status weft_edges_reaching_bars(weft_ctx *ctx, const weft_edges *edges, const weft_edge_bars *bars,
-                                     double *counts);
-/* Entries of w become 0 where m, of the same size, does not reach its bar. */
-weft_status weft_edges_cut_bars(weft_ctx *ctx, size_t p, double *w, const double *m, const weft_edge_bars *bars);
+  const double *threshold;
+} weft_edge_thresholds;
+/* How many entries above the diagonal of every column reach their thresholds. */
+weft_status weft_edges_reaching_thresholds(weft_ctx *ctx, const weft_edges *edges,
+                                           const weft_edge_thresholds *thresholds, double *counts);
+/* Entries of w become 0 where m, of the same size, does not reach its threshold. */
+weft_status weft_edges_cut_thresholds(weft_ctx *ctx, size_t p, double *w, const double *m,
+                                      const weft_edge_thresholds *thresholds);
 /* The k-th greatest of the positive edges (k from 1) where m, of the same size, exceeds `cut`; 0 when there are
  * fewer. */
 weft_status weft_edges_greatest(weft_ctx *ctx, const weft_edges *edges, const double *m, double cut, double k,
                                 double *value);
-/* Entries of w become 0 where m does not exceed `cut`, and where w is less than `bar`. */
-weft_status weft_edges_cut(weft_ctx *ctx, size_t p, double *w, const double *m, double cut, double bar);
+/* Entries of w become 0 where m does not exceed `cut`, and where w is less than `threshold`. */
+weft_status weft_edges_cut(weft_ctx *ctx, size_t p, double *w, const double *m, double cut, double threshold);
 /* The positive edges column after column: numbers from 1 of both ends. starts: where each column's begin, and the
  * end. */
 weft_status weft_edges_list(weft_ctx *ctx, const weft_edges *edges, const double *starts, int *from, int *to);

@@ -26,14 +26,14 @@ typedef struct {
   size_t index;
 } best;
 
-/* Whether some k has edges of at least `bar` with both i and j, whose rows are a and b. */
-INLINE int both_reach(const double *restrict a, const double *restrict b, size_t p, double bar)
+/* Whether some k has edges of at least `threshold` with both i and j, whose rows are a and b. */
+INLINE int both_reach(const double *restrict a, const double *restrict b, size_t p, double threshold)
 {
   for (size_t first = 0; first < p; first += STRIP) {
     const size_t end = p - first < STRIP ? p : first + STRIP;
     int any = 0;
     WEFT_SIMD_REDUCE(| : any)
-    for (size_t k = first; k < end; k++) any |= (a[k] >= bar) & (b[k] >= bar);
+    for (size_t k = first; k < end; k++) any |= (a[k] >= threshold) & (b[k] >= threshold);
     if (any) return 1;
   }
   return 0;
@@ -75,9 +75,9 @@ INLINE best add_and_find(const double *restrict relevance, const double *restric
 }
 
 #define LOOPS(name, target) \
-  target static int both_reach_##name(const double *a, const double *b, size_t p, double bar) \
+  target static int both_reach_##name(const double *a, const double *b, size_t p, double threshold) \
   { \
-    return both_reach(a, b, p, bar); \
+    return both_reach(a, b, p, threshold); \
   } \
   target static best find_##name(const double *r, const double *add, double *sum, size_t p, double size, double sign) \
   { \
@@ -209,8 +209,8 @@ static void column_partners(const network *w, size_t j)
 /* Whether an edge of weight w is removed when s is the second weakest of a triangle. */
 static int outdone(const weft_network_job *job, double second, double w)
 {
-  const double kept = second * job->keep, bar = kept < second ? kept : second;
-  return bar - job->eps > w;
+  const double kept = second * job->keep, threshold = kept < second ? kept : second;
+  return threshold - job->eps > w;
 }
 
 /* The least s for which an edge of weight w > 0 is removed: outdone() is monotone in s, also as rounded. Infinite if

@@ -22,7 +22,7 @@ __global__ static void to_float(const double *m, size_t p, size_t first, double 
   if (i < p) out[i + j * p] = i == j ? -INFINITY : (float) (m[i + j * p] * scale);
 }
 
-__device__ static double bar(double s, double keep, double eps)
+__device__ static double threshold(double s, double keep, double eps)
 {
   const double kept = __dmul_rn(s, keep);
   return __dsub_rn(kept < s ? kept : s, eps);
@@ -35,8 +35,8 @@ __device__ static double decide(double w, double v, float t, double keep, double
   if (w == 0) return 0;
   if (t == -INFINITY) return w;
   if (fabsf(t) > 1e-30f) {
-    if (bar(low, keep, eps) > v) return 0;
-    if (!(bar(high, keep, eps) > v)) return w;
+    if (threshold(low, keep, eps) > v) return 0;
+    if (!(threshold(high, keep, eps) > v)) return w;
   }
   return __longlong_as_double(UNDECIDED);
 }
@@ -94,7 +94,7 @@ __global__ static void settle(const double *m, size_t p, size_t first, double ke
       const size_t k = k0 + lane;
       const double x = k < p ? m[k + i * p] : -INFINITY, y = k < p ? m[k + j * p] : -INFINITY;
       /* k = i or j never removes it: then s <= w */
-      goes = __any_sync(FULL, k < p && k != i && k != j && bar(x < y ? x : y, keep, eps) > w);
+      goes = __any_sync(FULL, k < p && k != i && k != j && threshold(x < y ? x : y, keep, eps) > w);
     }
     if (lane == 0) edge[i] = goes ? 0 : w;
   }

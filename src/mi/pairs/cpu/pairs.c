@@ -1,6 +1,6 @@
 /* Pairs on the CPU. A tile of pairs is counted by popcounts of ANDs of planes, screened in single precision against the
- * bar, and what passes is scored exactly; coded attributes are counted from codes. Threads share the tiles and each
- * keeps its own best; the order of scores is total, so the result does not depend on which thread did what. */
+ * threshold, and what passes is scored exactly; coded attributes are counted from codes. Threads share the tiles and
+ * each keeps its own best; the order of scores is total, so the result does not depend on which thread did what. */
 /* Build: shared. */
 #include <math.h>
 #include <string.h>
@@ -17,8 +17,8 @@ typedef struct {
   const int64_t *alone; /* fixed-point information of a place by itself */
   const float *alone_bits;
   weft_mi_screening screening;
-  double bar_mi, bar_gain; /* in bits; may only rise */
-  uint64_t words;          /* 0, or only what weft_mi_large() says of them */
+  double threshold_mi, threshold_gain; /* in bits; may only rise */
+  uint64_t words;                      /* 0, or only what weft_mi_large() says of them */
 } shared;
 
 static int left_out(const shared *job, size_t a, size_t b)
@@ -59,8 +59,9 @@ static pair_score score_pair(const shared *job, const weft_mi_counts *counts, si
   return out;
 }
 
-/* The information of both together and, only where that may reach `bar`, that of each: no interaction is above it. */
-static pair_score score_coded(const shared *job, size_t i, size_t j, size_t ni, size_t a, size_t b, double bar,
+/* The information of both together and, only where that may reach `threshold`, that of each: no interaction is above
+ * it. */
+static pair_score score_coded(const shared *job, size_t i, size_t j, size_t ni, size_t a, size_t b, double threshold,
                               workspace *w)
 {
   const weft_mi_pack *p = job->tiling.x;
@@ -70,7 +71,7 @@ static pair_score score_coded(const shared *job, size_t i, size_t j, size_t ni, 
   pair_score out = { 0, 0, 0 };
   out.n = weft_mi_coded(&w->coder, p, codes, levels, 2, &both, 1, &out.joint);
   out.gain = out.joint;
-  if (weft_mi_bits(out.joint, p->f.unit, out.n) < bar) return out;
+  if (weft_mi_bits(out.joint, p->f.unit, out.n) < threshold) return out;
   weft_mi_coded(&w->coder, p, codes, levels, 2, each, 2, scores);
   out.gain -= scores[0] + scores[1];
   return out;
@@ -87,7 +88,7 @@ static void keep(const shared *job, const pair_score *score, size_t a, size_t b,
   weft_mi_keep(&w->keeper, job->search->by_interaction ? gain : mi, (x < y ? x : y) * p->columns + (x < y ? y : x));
 }
 
-/* Counts a tile, screens it row by row against the bar, and scores and keeps the pairs that may reach it. */
+/* Counts a tile, screens it row by row against the threshold, and scores and keeps the pairs that may reach it. */
 static void search_planes(const shared *job, const weft_mi_tile *tile, workspace *w)
 {
   const size_t a0 = tile->panel->group_a->first + tile->i0, b0 = tile->panel->group_b->first + tile->j0;
@@ -97,16 +98,17 @@ static void search_planes(const shared *job, const weft_mi_tile *tile, workspace
   const int known = !counts.vary;
   for (size_t i = 0; i < tile->ni; i++) {
     const size_t first = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0;
-    double bar_mi = job->bar_mi, bar_gain = job->bar_gain, bar = weft_mi_keeper_bar(&w->keeper);
+    double threshold_mi = job->threshold_mi, threshold_gain = job->threshold_gain,
+           threshold = weft_mi_keeper_threshold(&w->keeper);
     if (first >= tile->nj) break;
     if (job->search->by_interaction)
-      bar_gain = fmax(bar_gain, bar);
+      threshold_gain = fmax(threshold_gain, threshold);
     else
-      bar_mi = fmax(bar_mi, bar);
+      threshold_mi = fmax(threshold_mi, threshold);
     /* an interaction is never above the joint information: the screen can use nothing else where the marginals
      * differ */
-    const float low = (float) ((known ? bar_mi : fmax(bar_mi, bar_gain)) - error);
-    const float low_gain = known ? (float) (bar_gain + (double) job->alone_bits[a0 + i] - error) : -INFINITY;
+    const float low = (float) ((known ? threshold_mi : fmax(threshold_mi, threshold_gain)) - error);
+    const float low_gain = known ? (float) (threshold_gain + (double) job->alone_bits[a0 + i] - error) : -INFINITY;
     weft_mi_screen(&counts, &job->screening, i, tile->nj, fmaxf(low, low_gain), w->screen);
     for (size_t j = first; j < tile->nj; j++) {
       if (w->screen[j] < low || w->screen[j] - job->alone_bits[b0 + j] < low_gain) continue;
@@ -134,9 +136,9 @@ static void search_codes(const shared *job, const weft_mi_tile *tile, workspace 
     for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj;
          j++) {
       if (left_out(job, a0 + i, b0 + j)) continue;
-      const double bar = fmax(fmax(job->bar_mi, job->bar_gain), weft_mi_keeper_bar(&w->keeper));
-      pair_score score = score_coded(job, i, j, tile->ni, a0 + i, b0 + j, bar, w);
-      if (weft_mi_bits(score.joint, p->f.unit, score.n) < bar) continue;
+      const double threshold = fmax(fmax(job->threshold_mi, job->threshold_gain), weft_mi_keeper_threshold(&w->keeper));
+      pair_score score = score_coded(job, i, j, tile->ni, a0 + i, b0 + j, threshold, w);
+      if (weft_mi_bits(score.joint, p->f.unit, score.n) < threshold) continue;
       keep(job, &score, a0 + i, b0 + j, w);
     }
 }
@@ -194,8 +196,8 @@ done:
 /* Operations for a pair: counting a few planes, and scoring. */
 static double pair_work(const weft_mi_pack *pack) { return 15 + (double) pack->n / 32; }
 
-/* The search for the best pairs: threads share tiles and keep their own best; between batches the highest of their bars
- * becomes the bar of all. With words > 0, only tables with codes that have more entries than that. */
+/* The search for the best pairs: threads share tiles and keep their own best; between batches the highest of their
+ * thresholds becomes the threshold of all. With words > 0, only tables with codes that have more entries than that. */
 static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words,
                                 weft_arena *mem, weft_mi_found *out)
 {
@@ -207,7 +209,7 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
   weft_mi_pace pace = { 4 * (size_t) threads, 0 };
   weft_mi_keeper *keepers = NULL;
   workspace *work;
-  shared job = { .search = search, .bar_mi = search->min_mi, .bar_gain = search->min_gain, .words = words };
+  shared job = { .search = search, .threshold_mi = search->min_mi, .threshold_gain = search->min_gain, .words = words };
   WEFT_TRY(prepare(&own, pack, threads, &job, &work));
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
@@ -231,9 +233,9 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
           search_planes(&job, &tile, w);
       }
     }
-    for (int thread = 0; thread < threads; thread++) { /* what one thread has found raises the bar for all */
-      double *bar = search->by_interaction ? &job.bar_gain : &job.bar_mi;
-      *bar = fmax(*bar, weft_mi_keeper_bar(&work[thread].keeper));
+    for (int thread = 0; thread < threads; thread++) { /* what one thread has found raises the threshold for all */
+      double *threshold = search->by_interaction ? &job.threshold_gain : &job.threshold_mi;
+      *threshold = fmax(*threshold, weft_mi_keeper_threshold(&work[thread].keeper));
       if (work[thread].keeper.st != WEFT_OK) break;
     }
   }

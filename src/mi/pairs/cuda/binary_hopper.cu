@@ -8,7 +8,7 @@
  * and KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s / n Σ D²/m, D = k1 - p m. That sum
  * splits into what attribute a has by itself, and for each level of a, with M rows and share q of class 1 in it, u² M /
  * (m (M - m)), u = k1 - q m, m and k1 those of the cell with b. So a pair is rejected when, with the first part taken
- * off the bar, u² M / (m (M - m)) + v² R / (m' (R - m')) < T for the two levels of a (M and R rows): without a
+ * off the threshold, u² M / (m (M - m)) + v² R / (m' (R - m')) < T for the two levels of a (M and R rows): without a
  * division, and with nothing to look up but constants of a and of b. What is not rejected is scored exactly by the
  * thread that found it.
  *
@@ -28,7 +28,7 @@
 #define MAGIC 8388608.0f        /* 2^23: a whole number or'ed into its fraction is added to it */
 #define SHARED_BYTES (STAGES * STAGE_BYTES + CONSUMERS / 32 * WARP_ROWS * COUNTS_ROW * 4)
 
-enum { PAIRS, GAINS, COUNTS, TRIPLES }; /* GAINS: pairs with a bar for the interaction too */
+enum { PAIRS, GAINS, COUNTS, TRIPLES }; /* GAINS: pairs with a threshold for the interaction too */
 
 /* Shares of class 1 within a's levels 1 and 0, and the rows of these (+ EMPTY); what a has by itself in the screen's
  * sum (of triples, with both levels of the fixed attribute, in the first); its own information, in the same units. */
@@ -49,7 +49,7 @@ struct tile_args {
   const struct row_side
       *of_a; /* constants of the screen; triples: two per attribute, in level 1 and 0 of the fixed one */
   const struct column_side *of_b;
-  float bar_mi, bar_gain;
+  float threshold_mi, threshold_gain;
   /* exact scores */
   const uint32_t *margins; /* [class][plane row] */
   size_t plane_rows, row_a, row_b, place_a, place_b, columns;
@@ -59,7 +59,7 @@ struct tile_args {
   uint64_t n;
   uint32_t class_rows[2];
   int64_t class_fixed;
-  mi_bar bar;
+  mi_threshold threshold;
   mi_hits hits;
   uint32_t *joint; /* packed counts of pairs */
   size_t ld;
@@ -95,10 +95,10 @@ __device__ static inline terms terms_of(uint32_t packed, const row_side &a, cons
   return out;
 }
 
-/* Positive when the sum of both terms is less than `bar`. */
-__device__ static inline float below(const terms &parts, float bar)
+/* Positive when the sum of both terms is less than `threshold`. */
+__device__ static inline float below(const terms &parts, float threshold)
 {
-  return fmaf(parts.p, fmaf(bar, parts.q, -parts.second), -parts.first * parts.q);
+  return fmaf(parts.p, fmaf(threshold, parts.q, -parts.second), -parts.first * parts.q);
 }
 
 __device__ static inline float sum_of(const terms &parts)
@@ -132,7 +132,7 @@ __device__ static void score_pair(const tile_args &args, uint32_t a, uint32_t b,
   if (joint < 0) joint = 0;
   const int64_t gain = joint - args.alone[args.place_a + a] - args.alone[args.place_b + b];
   const uint64_t x = args.column[args.place_a + a], y = args.column[args.place_b + b];
-  mi_offer(args.bar, args.hits, weft_mi_bits(joint, args.f.unit, args.n), weft_mi_bits(gain, args.f.unit, args.n),
+  mi_offer(args.threshold, args.hits, weft_mi_bits(joint, args.f.unit, args.n), weft_mi_bits(gain, args.f.unit, args.n),
            (x < y ? x : y) * args.columns + (x < y ? y : x));
 }
 
@@ -148,7 +148,7 @@ __device__ static int64_t pair_information(const tile_args &args, uint32_t a, ui
 }
 
 /* Scores a triple exactly from counts of class 1 and 0 in one word: the table with the fixed attribute's bit set is
- * counted, that without it is what is left of the pair's. Appends it to the hits unless it is behind the bar. */
+ * counted, that without it is what is left of the pair's. Appends it to the hits unless it is behind the threshold. */
 __device__ static void score_triple(const tile_args &args, uint32_t a, uint32_t b, uint32_t packed)
 {
   const uint32_t pair = args.joint[a * args.ld + b], with_a = args.joint[args.fixed * args.ld + a],
@@ -180,7 +180,8 @@ __device__ static void score_triple(const tile_args &args, uint32_t a, uint32_t 
            z = args.column[args.place_a + b];
   const uint64_t index = (x * args.columns + y) * args.columns + z;
   const double mi = weft_mi_bits(sum, args.f.unit, args.n), gain = weft_mi_bits(sum - greatest, args.f.unit, args.n);
-  if (mi_passes(args.bar, mi, gain, index)) mi_append(args.hits, args.bar.by_interaction ? gain : mi, index);
+  if (mi_passes(args.threshold, mi, gain, index))
+    mi_append(args.hits, args.threshold.by_interaction ? gain : mi, index);
 }
 
 /* ---- the screen ---- */
@@ -212,16 +213,18 @@ __device__ static inline void screen_rows(const tile_args &args, const uint32_t 
 #  pragma unroll
           for (int k = 0; k < 4; k++) {
             /* the interaction is at most joint information less one's own */
-            const float bar = fmaxf(args.bar_mi, args.bar_gain + fmaxf(a.own, b[2 * k].own)) - a.own_sum;
-            rejects[4 * r + k] =
-                below(terms_of(both[k] - packed[k], a0, b[2 * k + 1]), bar - sum_of(terms_of(packed[k], a, b[2 * k])));
+            const float threshold =
+                fmaxf(args.threshold_mi, args.threshold_gain + fmaxf(a.own, b[2 * k].own)) - a.own_sum;
+            rejects[4 * r + k] = below(terms_of(both[k] - packed[k], a0, b[2 * k + 1]),
+                                       threshold - sum_of(terms_of(packed[k], a, b[2 * k])));
           }
         } else {
-          const float bar = args.bar_mi - a.own_sum, gain = args.bar_gain + a.own;
+          const float threshold = args.threshold_mi - a.own_sum, gain = args.threshold_gain + a.own;
 #  pragma unroll
           for (int k = 0; k < 4; k++)
-            rejects[4 * r + k] = below(terms_of(packed[k], a, b[k]),
-                                       KIND == PAIRS ? bar : fmaxf(args.bar_mi, gain + b[k].own) - a.own_sum);
+            rejects[4 * r + k] =
+                below(terms_of(packed[k], a, b[k]),
+                      KIND == PAIRS ? threshold : fmaxf(args.threshold_mi, gain + b[k].own) - a.own_sum);
         }
 #  pragma unroll
         for (int k = 0; k < 4; k++) least = fminf(least, rejects[4 * r + k]);
@@ -363,7 +366,7 @@ __device__ static row_side row_constants(double rows, double in_class, double ro
   return out;
 }
 
-/* A row from which nothing is wanted: its bar is out of reach. */
+/* A row from which nothing is wanted: its threshold is out of reach. */
 __device__ static row_side row_of_none(void)
 {
   row_side out = { 0, 0, 1e6f, 1e6f, -1e30f, 0, { 0, 0 } };
@@ -454,8 +457,8 @@ done:
 }
 
 /* What pairs and triples have in common. */
-static tile_args make_args(const mi_binary *binary, const uint8_t *a_tiles, const uint8_t *b_tiles, const mi_bar *bar,
-                           const mi_hits *hits)
+static tile_args make_args(const mi_binary *binary, const uint8_t *a_tiles, const uint8_t *b_tiles,
+                           const mi_threshold *threshold, const mi_hits *hits)
 {
   const weft_mi_resident *resident = binary->resident;
   const double n = (double) binary->class_rows[0] + binary->class_rows[1], scale = n / binary->steepest;
@@ -484,20 +487,20 @@ static tile_args make_args(const mi_binary *binary, const uint8_t *a_tiles, cons
     args.class_rows[c] = binary->class_rows[c];
     args.class_fixed += weft_mi_fixed_of(binary->class_rows[c], resident->f.unit);
   }
-  if (bar) {
-    /* the bar in units of Σ D²/m, a little lower for what single precision and EMPTY take */
-    const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
-    const double gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
+  if (threshold) {
+    /* the threshold in units of Σ D²/m, a little lower for what single precision and EMPTY take */
+    const double mi = threshold->by_interaction ? threshold->min_mi : fmax(threshold->min_mi, threshold->score);
+    const double gain = threshold->by_interaction ? fmax(threshold->min_gain, threshold->score) : threshold->min_gain;
     const double slack = 1e-3 + 1e-6 * n;
-    args.bar_mi = (float) ((mi - SLACK * fabs(mi)) * scale - slack);
-    args.bar_gain = (float) ((gain - SLACK * fabs(gain)) * scale - slack);
-    args.bar = *bar;
+    args.threshold_mi = (float) ((mi - SLACK * fabs(mi)) * scale - slack);
+    args.threshold_gain = (float) ((gain - SLACK * fabs(gain)) * scale - slack);
+    args.threshold = *threshold;
     args.hits = *hits;
   }
   return args;
 }
 
-/* Fixed-point information to units of Σ D²/m; lower by what the bar's own margin does not cover. */
+/* Fixed-point information to units of Σ D²/m; lower by what the threshold's own margin does not cover. */
 static double scale_of(const mi_binary *binary) { return binary->resident->f.unit / binary->steepest * (1 - SLACK); }
 
 static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const tile_args *args, cudaStream_t stream)
@@ -522,13 +525,13 @@ size_t weft_mi_wgmma_room(const mi_binary *binary, int order)
   return each * (room_of(binary->count_a) * sizeof(row_side) + room_of(binary->count_b) * sizeof(column_side));
 }
 
-/* Makes the constants of the screen for both sides, for this bar, and launches the tiles. */
+/* Makes the constants of the screen for both sides, for this threshold, and launches the tiles. */
 weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles_a, const uint8_t *tiles_b,
-                                void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
-                                cudaStream_t stream)
+                                void *constants, const mi_threshold *threshold, const mi_hits *hits, uint64_t first,
+                                uint64_t count, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  tile_args args = make_args(binary, tiles_a, tiles_b, bar, hits);
+  tile_args args = make_args(binary, tiles_a, tiles_b, threshold, hits);
   const size_t room_a = room_of(binary->count_a), room_b = room_of(binary->count_b);
   const double rows = (double) args.n, in_class = binary->class_rows[1];
   row_side *of_a = (row_side *) constants;
@@ -550,7 +553,7 @@ weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *binary, const ui
   args.of_b = of_b;
   args.first = first;
   args.count = count;
-  WEFT_TRY(launch(ctx, args.bar_gain > -INFINITY ? tiles<GAINS> : tiles<PAIRS>, &args, stream));
+  WEFT_TRY(launch(ctx, args.threshold_gain > -INFINITY ? tiles<GAINS> : tiles<PAIRS>, &args, stream));
 done:
   return st;
 }
@@ -571,11 +574,11 @@ done:
 /* Masks the planes with attribute i's bits, makes the constants of the screen for it, and launches the tiles of the
  * attributes behind it. */
 weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tile_rows, uint8_t *masked,
-                                  void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
-                                  const mi_hits *hits, cudaStream_t stream)
+                                  void *constants, const uint32_t *joint, size_t ld, uint32_t i,
+                                  const mi_threshold *threshold, const mi_hits *hits, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  tile_args args = make_args(binary, masked, tile_rows, bar, hits);
+  tile_args args = make_args(binary, masked, tile_rows, threshold, hits);
   const size_t pieces = ld * (size_t) args.steps * 2;
   const double rows = (double) args.n, in_class = binary->class_rows[1];
   row_side *of_a = (row_side *) constants;

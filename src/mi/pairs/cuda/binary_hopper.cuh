@@ -21,12 +21,12 @@ weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *residen
 size_t weft_mi_wgmma_room(const mi_binary *binary, int order);
 /* Scores tiles first .. first+count-1. tiles_a, tiles_b: arranged planes. */
 weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles_a, const uint8_t *tiles_b,
-                                void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
-                                cudaStream_t stream);
+                                void *constants, const mi_threshold *threshold, const mi_hits *hits, uint64_t first,
+                                uint64_t count, cudaStream_t stream);
 /* Counts of all pairs of one group, class 0 in the high and class 1 in the low half: joint[a * ld + b], b > a. */
 weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles, uint32_t *joint,
                                  size_t ld, cudaStream_t stream);
 /* Scores the triples of attribute i and all pairs behind it. `masked`: room like `tiles`. */
 weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles, uint8_t *masked,
-                                  void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
-                                  const mi_hits *hits, cudaStream_t stream);
+                                  void *constants, const uint32_t *joint, size_t ld, uint32_t i,
+                                  const mi_threshold *threshold, const mi_hits *hits, cudaStream_t stream);

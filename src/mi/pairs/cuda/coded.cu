@@ -154,7 +154,7 @@ __global__ static void __launch_bounds__(THREADS) count_codes(codes_args args)
     return;
   }
   const uint64_t x = args.column[args.place_a + i], y = args.column[args.place_b + j];
-  mi_offer(args.out.bar, args.out.hits, mi, interaction, (x < y ? x : y) * args.columns + (x < y ? y : x));
+  mi_offer(args.out.threshold, args.out.hits, mi, interaction, (x < y ? x : y) * args.columns + (x < y ? y : x));
 }
 
 /* ---- host ---- */

@@ -7,7 +7,7 @@
 
 /* What a pair's block does with its table. */
 struct codes_out {
-  mi_bar bar; /* with hits.items: offers the pair */
+  mi_threshold threshold; /* with hits.items: offers the pair */
   mi_hits hits;
   double *mi, *interaction; /* else writes pair (i, j) to [i * nj + j]; without interaction, information of the two */
   int estimator;            /* in that case */

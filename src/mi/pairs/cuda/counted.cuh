@@ -108,22 +108,22 @@ static __device__ inline void weft_products_stratum(const weft_products_shape sh
 
 /* The greatest error of a sum, per row. The sizes Σ k |log2(k w_c)| and Σ m |log2(m w)| are below (log2 cells + 0.54) n
  * each: at most log2 cells above zero, and -y log2 y <= 0.54 of each of the cells below. In units of 2^-24 of a size: a
- * logarithm is off by 4, the argument's roundings and the weight's add 8, products, the bar and own information 8 more.
- * A class's cells are added up among themselves, so that a class has its own rows' share of `cells` roundings; the same
- * holds for strata; and then classes and strata are added up. */
+ * logarithm is off by 4, the argument's roundings and the weight's add 8, products, the threshold and own information 8
+ * more. A class's cells are added up among themselves, so that a class has its own rows' share of `cells` roundings;
+ * the same holds for strata; and then classes and strata are added up. */
 static inline double weft_products_error(uint32_t cells, uint32_t classes)
 {
   return (log2((double) cells) + 1.54) * (2.0 * cells + 2.0 * classes + 24) * 0x1p-24;
 }
 #define WEFT_PRODUCTS_LITTLE 1e-3f /* for small sums, besides */
 
-/* 0 when a pair cannot reach the bars, in bits. `own`: n times what both say alone, where no value is missing. */
-static __device__ inline int weft_products_passes(const weft_products_sums *sums, int each, float own, float bar_mi,
-                                                  float bar_gain, float error)
+/* 0 when a pair cannot reach the thresholds, in bits. `own`: n times what both say alone, where no value is missing. */
+static __device__ inline int weft_products_passes(const weft_products_sums *sums, int each, float own,
+                                                  float threshold_mi, float threshold_gain, float error)
 {
   const float n = (float) sums->n, slack = error * n + WEFT_PRODUCTS_LITTLE;
-  if (sums->joint < bar_mi * n - slack) return 0;
-  if (!(bar_gain > -INFINITY)) return 1;
+  if (sums->joint < threshold_mi * n - slack) return 0;
+  if (!(threshold_gain > -INFINITY)) return 1;
   if (each) own = fmaxf(sums->one, 0.0f) + fmaxf(sums->other, 0.0f);
-  return !(fmaxf(sums->joint, 0.0f) - own < bar_gain * n - 3 * slack);
+  return !(fmaxf(sums->joint, 0.0f) - own < threshold_gain * n - 3 * slack);
 }

@@ -127,7 +127,7 @@ void weft_mi_counting_classes(const weft_mi_pack *p, mi_counting *args)
 __device__ static void offer_pair(const mi_scoring &args, const counted &p, const pair_score &score)
 {
   const uint64_t x = args.column[args.place_a + p.one], y = args.column[args.place_b + p.other];
-  mi_offer(args.bar, args.hits, weft_mi_bits(score.joint, args.f.unit, score.n),
+  mi_offer(args.threshold, args.hits, weft_mi_bits(score.joint, args.f.unit, score.n),
            weft_mi_bits(score.gain, args.f.unit, score.n), (x < y ? x : y) * args.columns + (x < y ? y : x));
 }
 
@@ -189,15 +189,15 @@ __device__ __noinline__ static void score_together(const mi_scoring &args, const
   if (threadIdx.x % 32 == 0) offer_pair(args, p, score);
 }
 
-/* 0 when a pair is behind the bar. */
+/* 0 when a pair is behind the threshold. */
 template <uint32_t LA, uint32_t LB> __device__ static inline int may_pass(const mi_scoring &args, const counted &p)
 {
-  const int each = (args.a.missing || args.b.missing) && args.bar_gain > -INFINITY;
+  const int each = (args.a.missing || args.b.missing) && args.threshold_gain > -INFINITY;
   const weft_products_sums sums = screen_pair<LA, LB>(args, p, each);
   float own = 0;
-  if (!each && args.bar_gain > -INFINITY)
+  if (!each && args.threshold_gain > -INFINITY)
     own = (float) ((double) (args.alone[args.place_a + p.one] + args.alone[args.place_b + p.other]) * args.f.unit);
-  return weft_products_passes(&sums, each, own, args.bar_mi, args.bar_gain, args.error);
+  return weft_products_passes(&sums, each, own, args.threshold_mi, args.threshold_gain, args.error);
 }
 
 /* Blocks of STRIP rows of a tile, a thread per column. LA 0: no screen. */
@@ -443,9 +443,9 @@ static mi_counting counting(const mi_products *job)
   return args;
 }
 
-/* What the kernel that scores has to know of a panel, with the bar as the screen reads it: in bits, in single
+/* What the kernel that scores has to know of a panel, with the threshold as the screen reads it: in bits, in single
  * precision. */
-static mi_scoring scoring(const mi_products *job, const mi_bar *bar, const mi_hits *hits)
+static mi_scoring scoring(const mi_products *job, const mi_threshold *threshold, const mi_hits *hits)
 {
   const weft_mi_pack *p = job->pack;
   const weft_mi_resident *resident = job->resident;
@@ -476,33 +476,35 @@ static mi_scoring scoring(const mi_products *job, const mi_bar *bar, const mi_hi
   args.f = resident->f;
   args.class_fixed = p->class_fixed;
   args.grid = job->grid;
-  args.bar_mi = (float) (bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score));
-  args.bar_gain = (float) (bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain);
+  args.threshold_mi =
+      (float) (threshold->by_interaction ? threshold->min_mi : fmax(threshold->min_mi, threshold->score));
+  args.threshold_gain =
+      (float) (threshold->by_interaction ? fmax(threshold->min_gain, threshold->score) : threshold->min_gain);
   args.error = (float) weft_products_error(group_a->shape.levels * group_b->shape.levels, p->classes);
-  args.bar = *bar;
+  args.threshold = *threshold;
   args.hits = *hits;
   return args;
 }
 
 /* Screens tiles, and scores what passed; *done_here: 0 when it was more than is listed. */
-static weft_status screen_pairs(weft_ctx *ctx, mi_products *job, const mi_bar *bar, const mi_hits *hits, uint64_t first,
-                                uint64_t count, cudaStream_t stream, int *done_here)
+static weft_status screen_pairs(weft_ctx *ctx, mi_products *job, const mi_threshold *threshold, const mi_hits *hits,
+                                uint64_t first, uint64_t count, cudaStream_t stream, int *done_here)
 {
   weft_status st = WEFT_OK;
   const mi_passed passed = job->screened.passed;
   const weft_mi_resident *resident = job->resident;
-  const passed_args args = { scoring(job, bar, hits),
+  const passed_args args = { scoring(job, threshold, hits),
                              resident->planes + job->panel->group_a->plane0 * (size_t) resident->words,
                              resident->planes + job->panel->group_b->plane0 * (size_t) resident->words,
                              resident->class_word,
                              resident->words,
                              passed };
-  const int open = !(args.scoring.bar_mi > -INFINITY) && !(args.scoring.bar_gain > -INFINITY);
+  const int open = !(args.scoring.threshold_mi > -INFINITY) && !(args.scoring.threshold_gain > -INFINITY);
   uint32_t found;
   *done_here = 0;
   if (!job->screened.pack || count > UINT32_MAX / 64 || (open && count * AREA > passed.capacity)) goto done;
   WEFT_TRY(arrange(ctx, job, 2));
-  WEFT_TRY(weft_mi_screen_pairs(ctx, &job->screened, bar, first, (uint32_t) count, stream));
+  WEFT_TRY(weft_mi_screen_pairs(ctx, &job->screened, threshold, first, (uint32_t) count, stream));
   WEFT_CUDA(cudaMemcpyAsync(&found, passed.count, sizeof found, cudaMemcpyDeviceToHost, stream));
   WEFT_CUDA(cudaStreamSynchronize(stream));
   if (found > passed.capacity) goto done;
@@ -536,12 +538,12 @@ done:
 }
 
 /* Scores tiles from counts in memory. */
-static weft_status count_pairs(weft_ctx *ctx, const mi_products *job, const mi_bar *bar, const mi_hits *hits,
-                               uint64_t first, uint64_t count, cudaStream_t stream)
+static weft_status count_pairs(weft_ctx *ctx, const mi_products *job, const mi_threshold *threshold,
+                               const mi_hits *hits, uint64_t first, uint64_t count, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
   mi_counting units = counting(job);
-  mi_scoring pairs = scoring(job, bar, hits);
+  mi_scoring pairs = scoring(job, threshold, hits);
   const score_kernel score = kernel_for(pairs.a.levels, pairs.b.levels);
   tile_walk walk = { 0, 0 };
   for (uint64_t at = first; at < first + count; at += job->batch) {
@@ -559,16 +561,16 @@ done:
   return st;
 }
 
-weft_status weft_mi_products_pairs(weft_ctx *ctx, mi_products *job, const mi_bar *bar, const mi_hits *hits,
+weft_status weft_mi_products_pairs(weft_ctx *ctx, mi_products *job, const mi_threshold *threshold, const mi_hits *hits,
                                    uint64_t first, uint64_t count, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
   int done_here;
-  WEFT_TRY(screen_pairs(ctx, job, bar, hits, first, count, stream, &done_here));
+  WEFT_TRY(screen_pairs(ctx, job, threshold, hits, first, count, stream, &done_here));
   if (done_here) goto done;
   WEFT_TRY(take_counts(ctx, job));
   WEFT_TRY(arrange(ctx, job, 1));
-  WEFT_TRY(count_pairs(ctx, job, bar, hits, first, count, stream));
+  WEFT_TRY(count_pairs(ctx, job, threshold, hits, first, count, stream));
 done:
   return st;
 }

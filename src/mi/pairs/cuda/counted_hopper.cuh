@@ -62,7 +62,7 @@ weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const 
 /* Gives back what the search of a panel took. */
 void weft_mi_products_end(mi_products *job);
 /* Scores tiles first .. first+count-1, of 128 × 256 pairs. */
-weft_status weft_mi_products_pairs(weft_ctx *ctx, mi_products *job, const mi_bar *bar, const mi_hits *hits,
+weft_status weft_mi_products_pairs(weft_ctx *ctx, mi_products *job, const mi_threshold *threshold, const mi_hits *hits,
                                    uint64_t first, uint64_t count, cudaStream_t stream);
 /* How many pairs are scored in some milliseconds. */
 double weft_mi_products_max_pairs(const mi_products *job);

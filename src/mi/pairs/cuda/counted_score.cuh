@@ -34,8 +34,8 @@ struct mi_scoring {
   tile_grid grid;
   tile_walk start;
   uint64_t first;
-  float bar_mi, bar_gain, error;
-  mi_bar bar;
+  float threshold_mi, threshold_gain, error;
+  mi_threshold threshold;
   mi_hits hits;
 };
 

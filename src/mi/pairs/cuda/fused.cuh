@@ -7,7 +7,7 @@
  *
  * whatever the weights are; with these, logarithms are small. Without missing values the terms of N_c and N cancel, and
  * the last sum is at least what it is for independent attributes, Σ a log2(a la / n) + Σ b log2(b lb / n) over their
- * levels: a pair that is behind the bar even so needs no logarithms of m.
+ * levels: a pair that is behind the threshold even so needs no logarithms of m.
  *
  * Classes are counted one after the other without clearing the accumulators, so that after the last they hold m; the
  * counts before a class wait in shared memory of the thread's own. */
@@ -151,17 +151,17 @@ __device__ static inline fused_sums fused_class(const uint32_t (&c)[S::PA][S::CO
   return out;
 }
 
-/* The bars, in bits, and how far n times an information may be off. */
-struct fused_bars {
+/* The thresholds, in bits, and how far n times an information may be off. */
+struct fused_thresholds {
   float mi, gain, slack;
 };
 
-/* Whether a pair may reach the bars. joint: the bound of n times its information; own: n times what its members say
- * alone; n: rows that count. */
-__device__ static inline bool fused_passes(const fused_bars &bars, float joint, float own, float n)
+/* Whether a pair may reach the thresholds. joint: the bound of n times its information; own: n times what its members
+ * say alone; n: rows that count. */
+__device__ static inline bool fused_passes(const fused_thresholds &thresholds, float joint, float own, float n)
 {
-  if (joint < bars.mi * n - bars.slack) return false;
-  return !(bars.gain > -INFINITY) || !(fmaxf(joint, 0.0f) - own < bars.gain * n - 3 * bars.slack);
+  if (joint < thresholds.mi * n - thresholds.slack) return false;
+  return !(thresholds.gain > -INFINITY) || !(fmaxf(joint, 0.0f) - own < thresholds.gain * n - 3 * thresholds.slack);
 }
 
 /* How far n times an information may be off, n being all rows: twice the error of counted.h, as the terms of N_c and N,

@@ -41,7 +41,7 @@ struct fused_args {
   const float *side_a, *side_b;
   float rows[WEFT_MI_PLANAR_CLASSES + 1]; /* of a class, of all */
   float weight[WEFT_MI_PLANAR_CLASSES + 1];
-  fused_bars bars;
+  fused_thresholds thresholds;
   mi_passed passed;
 };
 
@@ -138,7 +138,7 @@ __device__ static inline void list_pair(const fused_args &args, uint32_t one, ui
 }
 
 /* One warp loads, four warpgroups count. After each class a thread screens its pairs and keeps their sums; after the
- * last it adds the sum over all classes, if the pair needs it, and lists what may reach the bar. */
+ * last it adds the sum over all classes, if the pair needs it, and lists what may reach the threshold. */
 template <class S, bool EACH>
 __global__ static void __launch_bounds__(FUSED_THREADS, 1) screen_fused(const __grid_constant__ fused_args args)
 {
@@ -214,7 +214,7 @@ __global__ static void __launch_bounds__(FUSED_THREADS, 1) screen_fused(const __
 #  pragma unroll
         for (uint32_t i = 0; i < 2; i++) {
           own[i] = levels_a[args.room_a + of_a] + levels_b[args.room_b + of_b + i];
-          some |= fused_passes(args.bars, joint[p + i] - (levels_a[of_a] + levels_b[of_b + i]), own[i], n);
+          some |= fused_passes(args.thresholds, joint[p + i] - (levels_a[of_a] + levels_b[of_b + i]), own[i], n);
         }
       if (!some) continue;
       const fused_sums sums =
@@ -222,7 +222,7 @@ __global__ static void __launch_bounds__(FUSED_THREADS, 1) screen_fused(const __
 #  pragma unroll
       for (uint32_t i = 0; i < 2; i++) {
         if (EACH) own[i] = fmaxf(alone[p + i][0] - sums.one[i], 0.0f) + fmaxf(alone[p + i][1] - sums.other[i], 0.0f);
-        if (fused_passes(args.bars, joint[p + i] - sums.joint[i], own[i], S::VARY ? sums.rows[i] : n))
+        if (fused_passes(args.thresholds, joint[p + i] - sums.joint[i], own[i], S::VARY ? sums.rows[i] : n))
           list_pair(args, one + of_a, other + of_b + i);
       }
     }
@@ -370,7 +370,7 @@ done:
 
 /* Describes the panel for the kernel of its shapes and launches it. What passes is listed in job->passed, which may
  * overflow: the caller looks at its count. */
-weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi_bar *bar, uint64_t first,
+weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi_threshold *threshold, uint64_t first,
                                  uint32_t tiles, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
@@ -400,11 +400,13 @@ weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi
   args.grid = job->grid;
   args.first = first;
   args.tiles = tiles;
-  args.bars.mi = (float) (bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score));
-  args.bars.gain = (float) (bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain);
-  args.bars.slack = fused_slack(cells, p->classes, (double) p->n);
+  args.thresholds.mi =
+      (float) (threshold->by_interaction ? threshold->min_mi : fmax(threshold->min_mi, threshold->score));
+  args.thresholds.gain =
+      (float) (threshold->by_interaction ? fmax(threshold->min_gain, threshold->score) : threshold->min_gain);
+  args.thresholds.slack = fused_slack(cells, p->classes, (double) p->n);
   args.passed = job->passed;
-  kernel = kernel_for(job->a, job->b, args.bars.gain > -INFINITY);
+  kernel = kernel_for(job->a, job->b, args.thresholds.gain > -INFINITY);
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel.run, (size_t) kernel.shared));
   WEFT_CUDA(cudaMemsetAsync(job->passed.count, 0, sizeof *job->passed.count, stream));

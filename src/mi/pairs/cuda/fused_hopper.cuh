@@ -31,5 +31,5 @@ size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *group
 weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *resident,
                                   const weft_mi_group *group, size_t room, float *out, cudaStream_t stream);
 /* Lists what passes of tiles first .. first+tiles-1, of 128 × 256 pairs. */
-weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi_bar *bar, uint64_t first,
+weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi_threshold *threshold, uint64_t first,
                                  uint32_t tiles, cudaStream_t stream);

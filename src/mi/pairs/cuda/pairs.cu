@@ -31,7 +31,7 @@ static weft_status run_part(weft_ctx *ctx, mi_panel *panel, mi_collector *collec
   WEFT_TRY(weft_mi_panel_count(ctx, panel, index, collector->stream, &p));
   if (!p.na) goto done;
   score_part<<<dim3((unsigned) ((p.nb + SCORE_THREADS - 1) / SCORE_THREADS), (unsigned) p.na), SCORE_THREADS, 0,
-               collector->stream>>>(p, collector->bar, collector->hits, NULL, NULL);
+               collector->stream>>>(p, collector->threshold, collector->hits, NULL, NULL);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -81,7 +81,7 @@ static weft_status run_codes(weft_ctx *ctx, void *data, mi_collector *collector,
   codes_job *job = (codes_job *) data;
   codes_out to;
   memset(&to, 0, sizeof to);
-  to.bar = collector->bar;
+  to.threshold = collector->threshold;
   to.hits = collector->hits;
   for (uint64_t k = first; k < first + count; k++)
     WEFT_TRY(weft_mi_codes_tile(ctx, job->mem, &job->codes, unit_dealt(collector, k), &to));
@@ -216,7 +216,7 @@ extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack
         nb = codes.nj;
       } else {
         part p;
-        mi_bar none;
+        mi_threshold none;
         mi_hits nowhere;
         memset(&none, 0, sizeof none);
         memset(&nowhere, 0, sizeof nowhere);

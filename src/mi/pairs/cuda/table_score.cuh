@@ -17,7 +17,7 @@ __device__ static pair_score score_pair(const part &p, size_t i, size_t j)
 
 /* One thread per pair. With `mi`, all scores are written there and to `interaction`: pair (i, j) at i * nb + j. */
 __global__ static void __launch_bounds__(SCORE_THREADS)
-    score_part(part p, mi_bar bar, mi_hits hits, double *mi, double *interaction)
+    score_part(part p, mi_threshold threshold, mi_hits hits, double *mi, double *interaction)
 {
   const size_t j = (size_t) blockIdx.x * SCORE_THREADS + threadIdx.x, i = blockIdx.y;
   if (j >= p.nb || (p.same && p.place_b + j <= p.place_a + i)) return;
@@ -29,5 +29,5 @@ __global__ static void __launch_bounds__(SCORE_THREADS)
     return;
   }
   const uint64_t x = p.column[p.place_a + i], y = p.column[p.place_b + j];
-  mi_offer(bar, hits, joint, gain, (x < y ? x : y) * p.columns + (x < y ? y : x));
+  mi_offer(threshold, hits, joint, gain, (x < y ? x : y) * p.columns + (x < y ? y : x));
 }

@@ -74,7 +74,7 @@ static WEFT_HD inline uint32_t weft_planes_pack(uint32_t class0, uint32_t class1
  *
  * With k of a cell's m rows in class 0 and p that class's share, n times the information is Σ m KL(k/m || p), and
  * KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s (Σ k²/m - p n0). A pair whose Σ k²/m is
- * below p n0 + bar n / s is behind the bar. */
+ * below p n0 + threshold n / s is behind the threshold. */
 
 /* 1 / x for arguments that are neither tiny nor huge: subnormal numbers get no special treatment. */
 static __device__ inline float weft_planes_inverse(float x)
@@ -144,8 +144,8 @@ static WEFT_HD inline int64_t weft_planes_joint(const weft_mi_log *f, const uint
   return sum;
 }
 
-/* More than rounding and empty cells take off these sums and the bar. n0 >= Σ k²/m, each of two dozen roundings is at
- * most 2^-24 of it, and k²/m - k²/(m + e) <= e in each cell of the `tables` tables. */
+/* More than rounding and empty cells take off these sums and the threshold. n0 >= Σ k²/m, each of two dozen roundings
+ * is at most 2^-24 of it, and k²/m - k²/(m + e) <= e in each cell of the `tables` tables. */
 static WEFT_HD inline double weft_planes_squares_error(double n0, uint32_t tables)
 {
   return 2e-6 * n0 + 0.02 + tables * (WEFT_PLANES_CELLS * (double) WEFT_PLANES_EMPTY);
@@ -185,7 +185,7 @@ static WEFT_HD inline double weft_planes_logs_error(double n, uint32_t classes)
   return (24 + 2 * (double) classes) * 0x1p-22 * n + 1e-3;
 }
 
-/* ---- bars ---- */
+/* ---- thresholds ---- */
 
 /* A pair may reach `bits` of information when its screen is at least base + bits × unit. */
 typedef struct weft_planes_units {

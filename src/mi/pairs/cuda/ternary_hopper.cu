@@ -25,13 +25,13 @@ struct ternary_args {
   tile_grid grid;
   uint64_t first, count;              /* tiles of this launch */
   const float4 *of_a, *of_b;          /* sides of the screen (pairs/cuda/ternary.cuh), of packed counts */
-  const float *own_a, *own_b;         /* own information in the units of the bar */
+  const float *own_a, *own_b;         /* own information in the units of the threshold */
   const uint2 *margins_a, *margins_b; /* of both planes, [class * room + attribute]; not of packed counts */
   size_t room_a, room_b;
   uint4 *counts; /* [((block * classes + class) * pairs + pair) * threads + thread] */
   weft_planes_weights weights;
-  float bar_mi, bar_gain; /* in units of the screen */
-  uint32_t all;           /* packed rows */
+  float threshold_mi, threshold_gain; /* in units of the screen */
+  uint32_t all;                       /* packed rows */
   uint32_t class_rows[WEFT_MI_TERNARY_CLASSES];
   /* exact scores */
   size_t place_a, place_b, columns;
@@ -40,7 +40,7 @@ struct ternary_args {
   weft_mi_log f;
   uint64_t n;
   int64_t class_fixed;
-  mi_bar bar;
+  mi_threshold threshold;
   mi_hits hits;
 };
 
@@ -51,7 +51,7 @@ __device__ static void offer_pair(const ternary_args &args, uint32_t a, uint32_t
   if (joint < 0) joint = 0;
   const int64_t gain = joint - args.alone[args.place_a + a] - args.alone[args.place_b + b];
   const uint64_t x = args.column[args.place_a + a], y = args.column[args.place_b + b];
-  mi_offer(args.bar, args.hits, weft_mi_bits(joint, args.f.unit, args.n), weft_mi_bits(gain, args.f.unit, args.n),
+  mi_offer(args.threshold, args.hits, weft_mi_bits(joint, args.f.unit, args.n), weft_mi_bits(gain, args.f.unit, args.n),
            (x < y ? x : y) * args.columns + (x < y ? y : x));
 }
 
@@ -65,7 +65,7 @@ __device__ static inline int is_pair(const ternary_args &args, uint32_t a, uint3
 
 __device__ static inline ternary_screen begin_packed(const ternary_args &args, uint32_t one, uint32_t b0)
 {
-  ternary_screen screen = { one, b0, 0, 0, load_side(&args.of_a[one]), args.bar_gain + __ldg(&args.own_a[one]) };
+  ternary_screen screen = { one, b0, 0, 0, load_side(&args.of_a[one]), args.threshold_gain + __ldg(&args.own_a[one]) };
   return screen;
 }
 
@@ -77,7 +77,7 @@ __device__ static inline void screen_packed(const ternary_args &args, const uint
   for (uint32_t k = 0; k < SCREENED; k++) {
     const uint32_t b = b0 + weft_planes_b(0, k);
     const float over = squares_of(mine[(screen->at + k) * CONSUMERS], screen->a, load_side(&args.of_b[b]), args.all) -
-                       fmaxf(args.bar_mi, screen->bar_gain + __ldg(&args.own_b[b]));
+                       fmaxf(args.threshold_mi, screen->threshold_gain + __ldg(&args.own_b[b]));
     screen->passed |= (uint32_t) !(over < 0) << (screen->at + k);
   }
   screen->at += SCREENED;
@@ -135,10 +135,10 @@ __device__ static int64_t wide_joint(const ternary_args &args, uint32_t pair, ui
 }
 
 /* Screens a thread's pairs by logarithms, from the counts of all classes in memory, and scores those that may reach the
- * bar. */
+ * threshold. */
 __device__ static inline void search_wide(const ternary_args &args, uint32_t one, uint32_t b0)
 {
-  const float bar_gain = args.bar_gain + __ldg(&args.own_a[one]);
+  const float threshold_gain = args.threshold_gain + __ldg(&args.own_a[one]);
 #  pragma unroll 1
   for (uint32_t pair = 0; pair < WEFT_PLANES_PAIRS; pair++) {
     const uint32_t other = b0 + weft_planes_b(threadIdx.x, pair);
@@ -155,7 +155,8 @@ __device__ static inline void search_wide(const ternary_args &args, uint32_t one
     }
 #  pragma unroll
     for (int i = 0; i < WEFT_PLANES_CELLS; i++) total += sum[i] - weft_planes_term(rows[i], args.weights.of_rows);
-    if (total < fmaxf(args.bar_mi, bar_gain + __ldg(&args.own_b[other])) || !is_pair(args, one, other)) continue;
+    if (total < fmaxf(args.threshold_mi, threshold_gain + __ldg(&args.own_b[other])) || !is_pair(args, one, other))
+      continue;
     offer_pair(args, one, other, wide_joint(args, pair, one, other));
   }
 }
@@ -343,18 +344,18 @@ done:
 }
 
 /* What the screen compares with; *scale: of own information in fixed point. */
-static void set_bars(const mi_planar *planar, const mi_bar *bar, ternary_args *args, double *scale)
+static void set_thresholds(const mi_planar *planar, const mi_threshold *threshold, ternary_args *args, double *scale)
 {
   const weft_planes_units work =
       weft_planes_measure(planar->packed, planar->class_rows, planar->classes, planar->steepest, 1);
-  const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
-  const double gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
-  args->bar_mi = (float) (work.base + mi * work.unit);
-  args->bar_gain = (float) (work.base + gain * work.unit);
+  const double mi = threshold->by_interaction ? threshold->min_mi : fmax(threshold->min_mi, threshold->score);
+  const double gain = threshold->by_interaction ? fmax(threshold->min_gain, threshold->score) : threshold->min_gain;
+  args->threshold_mi = (float) (work.base + mi * work.unit);
+  args->threshold_gain = (float) (work.base + gain * work.unit);
   *scale = args->f.unit * work.unit / (double) args->n;
 }
 
-/* What the kernel has to know of a panel, but for the bar and the tiles to search. */
+/* What the kernel has to know of a panel, but for the threshold and the tiles to search. */
 static ternary_args make_args(const mi_planar *planar, const uint8_t *tiles_a, const uint8_t *tiles_b,
                               const mi_hits *hits)
 {
@@ -388,10 +389,10 @@ static ternary_args make_args(const mi_planar *planar, const uint8_t *tiles_a, c
   return args;
 }
 
-/* Makes the sides for this bar in `room`, and launches a block per multiprocessor; they take tiles in turn. */
+/* Makes the sides for this threshold in `room`, and launches a block per multiprocessor; they take tiles in turn. */
 weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *planar, const uint8_t *tiles_a, const uint8_t *tiles_b,
-                                 uint8_t *room, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
-                                 cudaStream_t stream)
+                                 uint8_t *room, const mi_threshold *threshold, const mi_hits *hits, uint64_t first,
+                                 uint64_t count, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
   ternary_args args = make_args(planar, tiles_a, tiles_b, hits);
@@ -400,8 +401,8 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *planar, const u
   int processors = 0;
   double scale;
   ternary_room at;
-  set_bars(planar, bar, &args, &scale);
-  args.bar = *bar;
+  set_thresholds(planar, threshold, &args, &scale);
+  args.threshold = *threshold;
   WEFT_TRY(processors_of(ctx, &processors));
   at = parts_of(planar, processors);
   args.counts = (uint4 *) (room + at.counts);

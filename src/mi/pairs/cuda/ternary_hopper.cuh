@@ -22,5 +22,5 @@ weft_status weft_mi_planes_arrange(weft_ctx *ctx, const weft_mi_resident *reside
 weft_status weft_mi_planes_room(weft_ctx *ctx, const mi_planar *planar, size_t *bytes);
 /* Scores tiles first .. first+count-1. */
 weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *planar, const uint8_t *tiles_a, const uint8_t *tiles_b,
-                                 uint8_t *room, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
-                                 cudaStream_t stream);
+                                 uint8_t *room, const mi_threshold *threshold, const mi_hits *hits, uint64_t first,
+                                 uint64_t count, cudaStream_t stream);

@@ -14,9 +14,9 @@
 /* How far the screen of a thread's pairs has come. */
 struct ternary_screen {
   uint32_t one, b0;    /* the thread's attribute of side a, the tile's first of side b */
-  uint32_t at, passed; /* pairs seen, and a bit for each that may reach the bar */
+  uint32_t at, passed; /* pairs seen, and a bit for each that may reach the threshold */
   weft_planes_side a;
-  float bar_gain;
+  float threshold_gain;
 };
 
 __device__ static inline ternary_screen nothing_to_screen(void)

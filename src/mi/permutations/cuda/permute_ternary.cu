@@ -56,7 +56,7 @@ __device__ static int64_t said_alone(const weft_mi_log &f, int64_t class_fixed, 
 }
 
 /* A thread per label set and attribute: its margins in the rarer class and in all rows, its information alone, and the
- * bar that this gives the set. */
+ * threshold that this gives the set. */
 __device__ static void make_side(const label_sides &args, uint32_t set, size_t place,
                                  const uint32_t (&in_class)[PLANES])
 {

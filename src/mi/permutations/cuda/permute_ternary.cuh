@@ -20,7 +20,7 @@ struct label_args {
   const int64_t *alone;
   long long *start, *best; /* [set], in fixed point */
   int by_interaction;
-  double base, scale;  /* a score's bar: base + score * scale */
+  double base, scale;  /* a score's threshold: base + score * scale */
   uint32_t all, magic; /* packed rows; WEFT_WORDS_MAGIC */
   int many;            /* more than WEFT_WORDS_FEW rows */
   weft_mi_log f;

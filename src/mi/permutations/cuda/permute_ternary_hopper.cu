@@ -7,8 +7,8 @@
  * warps whose results it need not wait for.
  *
  * A set's sides are new in every tile, so that no cache of the multiprocessor has them: the producer brings them into
- * shared memory behind the set's rows, and threads read the set's bar before they count it. They raise the greatest
- * score in memory. */
+ * shared memory behind the set's rows, and threads read the set's threshold before they count it. They raise the
+ * greatest score in memory. */
 /* Build: hopper. */
 #include <climits>
 #include <cmath>
@@ -45,25 +45,27 @@ __device__ static inline uint32_t b_of(uint32_t thread, uint32_t pair)
 /* How far the screen of a thread's pairs in a set has come. */
 struct set_screen {
   uint32_t one, b0;    /* the thread's attribute of side a, the tile's first of side b */
-  uint32_t at, passed; /* pairs seen, and a bit for each that may reach the bar */
+  uint32_t at, passed; /* pairs seen, and a bit for each that may reach the threshold */
   weft_words_side a;
-  float bar_gain;
+  float threshold_gain;
   uint32_t set;
   const tile_sides *of; /* NULL: of none */
 };
 
-/* The bar of a label set in units of the screen: the better of its best pair so far and its best single attribute. */
-__device__ static inline float bar_of(const label_args &args, long long best, long long start)
+/* The threshold of a label set in units of the screen: the better of its best pair so far and its best single
+ * attribute. */
+__device__ static inline float threshold_of(const label_args &args, long long best, long long start)
 {
   const long long known = best > start ? best : start;
   return known == LLONG_MIN ? -INFINITY : (float) (args.base + (double) known * args.scale);
 }
 
 __device__ static inline set_screen begin_set(const label_args &args, const tile_sides *of, uint32_t set, uint32_t one,
-                                              uint32_t b0, float bar)
+                                              uint32_t b0, float threshold)
 {
   const uint32_t at = a_of(threadIdx.x);
-  const set_screen screen = { one, b0, 0, 0, of->a[at], args.by_interaction ? bar + of->own_a[at] : bar, set, of };
+  const set_screen screen = { one, b0, 0, 0, of->a[at], args.by_interaction ? threshold + of->own_a[at] : threshold,
+                              set, of };
   return screen;
 }
 
@@ -76,7 +78,8 @@ __device__ static inline void screen_set(const label_args &args, const uint4 *mi
     const uint32_t b = b0 + weft_planes_b(0, k);
     const uint4 four = mine[(screen->at + k) * COUNTING];
     const uint32_t both[4] = { four.x, four.y, four.z, four.w };
-    float over = weft_words_squares(both, screen->a, screen->of->b[b], args.all, MANY, args.magic) - screen->bar_gain;
+    float over =
+        weft_words_squares(both, screen->a, screen->of->b[b], args.all, MANY, args.magic) - screen->threshold_gain;
     if (args.by_interaction) over -= screen->of->own_b[b];
     screen->passed |= (uint32_t) !(over < 0) << (screen->at + k);
   }
@@ -211,7 +214,7 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
       if (s) {
         put_above(c, mine);
         barrier_wait(&filled.full[turn % SLOTS], turn / SLOTS & 1);
-        last = begin_set(args, &slots[turn % SLOTS], s - 1, one, b0, bar_of(args, best, begun));
+        last = begin_set(args, &slots[turn % SLOTS], s - 1, one, b0, threshold_of(args, best, begun));
         turn++;
       } else
         put_rows(c, mine);

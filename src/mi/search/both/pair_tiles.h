@@ -58,8 +58,11 @@ typedef struct weft_mi_keeper {
 weft_status weft_mi_keeper_begin(weft_ctx *ctx, weft_mi_keeper *k, size_t top, size_t possible);
 /* Adds a tuple. When memory is short, the keeper's status says so. */
 void weft_mi_keep(weft_mi_keeper *k, double score, uint64_t index);
-/* The bar that a score must reach to be worth keeping. */
-static inline double weft_mi_keeper_bar(const weft_mi_keeper *k) { return k->bounded ? k->best.bar.score : -INFINITY; }
+/* The threshold that a score must reach to be worth keeping. */
+static inline double weft_mi_keeper_threshold(const weft_mi_keeper *k)
+{
+  return k->bounded ? k->best.threshold.score : -INFINITY;
+}
 /* Merges all threads' into `out`, best first; ends the keepers. */
 weft_status weft_mi_keepers_end(weft_ctx *ctx, weft_mi_keeper *keepers, int threads, weft_arena *mem,
                                 weft_mi_found *out);

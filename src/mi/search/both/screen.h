@@ -22,9 +22,9 @@ typedef struct weft_mi_screening {
 weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack);
 
 /* Approximate joint information of pair (i, j) for j < count; off by at most weft_mi_screen_error(), or, where it is
- * below `bar`, at least the joint information less that. out has room for count rounded up to 16. */
-void weft_mi_screen(const weft_mi_counts *counts, const weft_mi_screening *screening, size_t i, size_t count, float bar,
-                    float *out);
+ * below `threshold`, at least the joint information less that. out has room for count rounded up to 16. */
+void weft_mi_screen(const weft_mi_counts *counts, const weft_mi_screening *screening, size_t i, size_t count,
+                    float threshold, float *out);
 /* How far the screen may be off, in bits. */
 double weft_mi_screen_error(const weft_mi_counts *counts, const weft_mi_screening *screening);
 

@@ -177,9 +177,9 @@ INLINE void part_cells(const weft_mi_counts *counts, uint32_t part, uint32_t pa,
   cell[pa * (pb + 1) + pb] = corner;
 }
 
-/* Bounds of sixteen pairs; 0 when one of the `now` that count is not below `bar`. */
-INLINE int all_below(const weft_mi_counts *counts, uint32_t groups, uint32_t pa, uint32_t pb, squares by, float bar,
-                     size_t i, size_t j, size_t now, float *out)
+/* Bounds of sixteen pairs; 0 when one of the `now` that count is not below `threshold`. */
+INLINE int all_below(const weft_mi_counts *counts, uint32_t groups, uint32_t pa, uint32_t pb, squares by,
+                     float threshold, size_t i, size_t j, size_t now, float *out)
 {
   const uint32_t cells = (pa + 1) * (pb + 1);
   ints k[10], m[10];
@@ -194,26 +194,26 @@ INLINE int all_below(const weft_mi_counts *counts, uint32_t groups, uint32_t pa,
   }
   sum = sum * by.scale + by.shift;
   memcpy(out, &sum, sizeof sum);
-  for (size_t l = 0; l < LANES; l++) below &= l >= now || out[l] < bar;
+  for (size_t l = 0; l < LANES; l++) below &= l >= now || out[l] < threshold;
   return below;
 }
 
 /* Screens pairs of attribute i with `count` neighbours, sixteen at a time: by squares where these show that all are
- * below `bar`, else by logarithms, in a copy of the loop made for the shape. */
+ * below `threshold`, else by logarithms, in a copy of the loop made for the shape. */
 INLINE void row(const weft_mi_counts *counts, const weft_mi_screening *screening, squares by, size_t i, size_t count,
-                float bar, float *out)
+                float threshold, float *out)
 {
   const uint32_t pa = counts->a.planes, pb = counts->b.planes, parts = counts->parts, classes = screening->classes;
   const float class_sum = screening->class_sum, n = (float) screening->n;
   const int known = !counts->vary, flat = known && parts == 2 && classes == 2;
-  const int bounded = known && by.scale > 0 && bar > -INFINITY;
+  const int bounded = known && by.scale > 0 && threshold > -INFINITY;
   for (size_t j = 0; j < count; j += LANES) {
     const size_t now = count - j < LANES ? count - j : LANES;
-    if (bounded && parts == 2 && pa == 1 && pb == 1 && all_below(counts, 1, 1, 1, by, bar, i, j, now, out + j))
+    if (bounded && parts == 2 && pa == 1 && pb == 1 && all_below(counts, 1, 1, 1, by, threshold, i, j, now, out + j))
       continue;
-    if (bounded && parts == 2 && pa == 2 && pb == 2 && all_below(counts, 1, 2, 2, by, bar, i, j, now, out + j))
+    if (bounded && parts == 2 && pa == 2 && pb == 2 && all_below(counts, 1, 2, 2, by, threshold, i, j, now, out + j))
       continue;
-    if (bounded && parts == 4 && pa == 1 && pb == 1 && all_below(counts, 2, 1, 1, by, bar, i, j, now, out + j))
+    if (bounded && parts == 4 && pa == 1 && pb == 1 && all_below(counts, 2, 1, 1, by, threshold, i, j, now, out + j))
       continue;
     if (flat && pa == 1 && pb == 1)
       sixteen(counts, 2, 2, 1, 1, 0, 0, 0, 0, class_sum, n, i, j, out + j);
@@ -234,22 +234,22 @@ typedef void (*row_function)(const weft_mi_counts *, const weft_mi_screening *, 
                              float *);
 
 static void row_portable(const weft_mi_counts *counts, const weft_mi_screening *screening, squares by, size_t i,
-                         size_t count, float bar, float *out)
+                         size_t count, float threshold, float *out)
 {
-  row(counts, screening, by, i, count, bar, out);
+  row(counts, screening, by, i, count, threshold, out);
 }
 
 #if WEFT_SIMD_X86
 WEFT_TARGET_AVX2 static void row_avx2(const weft_mi_counts *counts, const weft_mi_screening *screening, squares by,
-                                      size_t i, size_t count, float bar, float *out)
+                                      size_t i, size_t count, float threshold, float *out)
 {
-  row(counts, screening, by, i, count, bar, out);
+  row(counts, screening, by, i, count, threshold, out);
 }
 
 WEFT_TARGET_AVX512 static void row_avx512(const weft_mi_counts *counts, const weft_mi_screening *screening, squares by,
-                                          size_t i, size_t count, float bar, float *out)
+                                          size_t i, size_t count, float threshold, float *out)
 {
-  row(counts, screening, by, i, count, bar, out);
+  row(counts, screening, by, i, count, threshold, out);
 }
 
 static const row_function rows[] = { row_portable, row_avx2, row_avx512 };
@@ -269,13 +269,13 @@ weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack)
   return screening;
 }
 
-void weft_mi_screen(const weft_mi_counts *counts, const weft_mi_screening *screening, size_t i, size_t count, float bar,
-                    float *out)
+void weft_mi_screen(const weft_mi_counts *counts, const weft_mi_screening *screening, size_t i, size_t count,
+                    float threshold, float *out)
 {
   const weft_simd level = weft_simd_level();
   const squares none = { 0, 0 }; /* with AVX-512 logarithms take no longer than divisions */
   rows[level](counts, screening, screening->class0 && level != WEFT_SIMD_AVX512 ? squares_of(screening) : none, i,
-              count, bar, out);
+              count, threshold, out);
 }
 
 double weft_mi_screen_error(const weft_mi_counts *counts, const weft_mi_screening *screening)

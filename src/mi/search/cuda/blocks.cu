@@ -1,4 +1,4 @@
-/* Searches over pairs of a pack whose planes exceed the device's memory: blocks.h, with one bar for all parts. */
+/* Searches over pairs of a pack whose planes exceed the device's memory: blocks.h, with one threshold for all parts. */
 #include "mi/search/cuda/progress.cuh"
 #include "mi/pack/cuda/capacity.cuh"
 #include "mi/pack/cuda/pack.cuh"

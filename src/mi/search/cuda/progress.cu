@@ -3,11 +3,11 @@
 #include <cstring>
 #include "mi/search/cuda/progress.cuh"
 
-#define FIRST_PAIRS 1e5    /* pairs before there is a bar */
-#define FIRST_BARRED 3.2e6 /* with a bar from single attributes: a tile for most multiprocessors */
+#define FIRST_PAIRS 1e5    /* pairs before there is a threshold */
+#define FIRST_BARRED 3.2e6 /* with a threshold from single attributes: a tile for most multiprocessors */
 #define GROWTH 8           /* then so many times more */
 
-/* Fetches the hits of what ran; *overflow when there were more than fit, and then only a higher bar is kept. */
+/* Fetches the hits of what ran; *overflow when there were more than fit, and then only a higher threshold is kept. */
 static weft_status collect(weft_ctx *ctx, mi_collector *collector, int *overflow)
 {
   weft_status st = WEFT_OK;
@@ -23,16 +23,16 @@ static weft_status collect(weft_ctx *ctx, mi_collector *collector, int *overflow
     WEFT_CUDA(cudaStreamSynchronize(collector->stream));
   }
   if (*overflow) {
-    /* the bar may rise to the k-th best of what was seen, but these pairs will come again */
+    /* the threshold may rise to the k-th best of what was seen, but these pairs will come again */
     if (collector->keeper.bounded && collector->keeper.best.k <= brought) {
       weft_scored_select(collector->buffer, brought, collector->keeper.best.k);
       const weft_scored kth = collector->buffer[collector->keeper.best.k - 1];
       weft_scored now;
-      now.score = collector->bar.score;
-      now.index = collector->bar.index;
+      now.score = collector->threshold.score;
+      now.index = collector->threshold.index;
       if (weft_scored_before(kth, now)) {
-        collector->bar.score = kth.score;
-        collector->bar.index = kth.index + 1;
+        collector->threshold.score = kth.score;
+        collector->threshold.index = kth.index + 1;
       }
     }
     goto done;
@@ -47,12 +47,12 @@ static weft_status collect(weft_ctx *ctx, mi_collector *collector, int *overflow
   if (collector->keeper.bounded && collector->keeper.best.count >= collector->keeper.best.k) {
     weft_topk_shrink(&collector->keeper.best);
     weft_scored now;
-    now.score = collector->bar.score;
-    now.index = collector->bar.index;
-    const weft_scored kth = collector->keeper.best.bar;
+    now.score = collector->threshold.score;
+    now.index = collector->threshold.index;
+    const weft_scored kth = collector->keeper.best.threshold;
     if (kth.index != UINT64_MAX && weft_scored_before(kth, now)) {
-      collector->bar.score = kth.score;
-      collector->bar.index = kth.index;
+      collector->threshold.score = kth.score;
+      collector->threshold.index = kth.index;
     }
   }
 done:
@@ -74,8 +74,8 @@ static uint64_t units_of(const mi_runner *runner, uint64_t first, double pairs)
   return lo;
 }
 
-/* Polls, runs as many units as the bar suggests, and collects what they found. When the buffer of hits overflows, only
- * a higher bar is kept and half of the units run again. */
+/* Polls, runs as many units as the threshold suggests, and collects what they found. When the buffer of hits overflows,
+ * only a higher threshold is kept and half of the units run again. */
 weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *collector, const mi_runner *runner)
 {
   weft_status st = WEFT_OK;

@@ -1,4 +1,4 @@
-/* How a search on the device goes through its work: few units at first, more as the bar rises. */
+/* How a search on the device goes through its work: few units at first, more as the threshold rises. */
 #pragma once
 
 #include "mi/search/cuda/search.cuh"
@@ -10,26 +10,26 @@ extern "C" {
 struct mi_collector {
   const weft_mi_search *search;
   weft_mi_keeper keeper;
-  mi_bar bar;
+  mi_threshold threshold;
   mi_hits hits;
   weft_scored *buffer; /* on the host */
   cudaStream_t stream;
-  int started;          /* the bar is from single attributes */
+  int started;          /* the threshold is from single attributes */
   double before, share; /* of the whole search, 0 to 1: what lies behind, and what this part of it is */
 };
 
 /* Work in units, those dealt to this part of the search: `run` does the part's units first .. first+count-1; `until` is
- * roughly how many pairs (triples) come before one. Few at first, more as the bar rises. */
+ * roughly how many pairs (triples) come before one. Few at first, more as the threshold rises. */
 struct mi_runner {
   void *job;
   uint64_t units;
   double max_pairs; /* between two polls */
   weft_status (*run)(weft_ctx *ctx, void *job, mi_collector *collector, uint64_t first, uint64_t count);
   double (*until)(const void *job, uint64_t units);
-  int patient; /* tables have many cells: single attributes give no bar worth a large start */
+  int patient; /* tables have many cells: single attributes give no threshold worth a large start */
 };
 
-/* Runs all units: what they append to the hits is collected, and raises the bar. */
+/* Runs all units: what they append to the hits is collected, and raises the threshold. */
 weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *collector, const mi_runner *runner);
 
 /* Sends the positions of all columns, by which neighbours are recognised, to the device. */

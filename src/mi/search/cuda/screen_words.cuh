@@ -54,8 +54,8 @@ static inline double weft_words_min(double n0, double n)
   return n > 0 ? n0 / n * n0 + shift * (2 * n0 + shift * n) : 0;
 }
 
-/* More than the rounding of the sum and of a bar, and than empty cells take off: n0, with what words add, is no less
- * than the sum, of which each of two dozen roundings is 2^-24, and k²/m - k²/(m + e) <= e in each cell. */
+/* More than the rounding of the sum and of a threshold, and than empty cells take off: n0, with what words add, is no
+ * less than the sum, of which each of two dozen roundings is 2^-24, and k²/m - k²/(m + e) <= e in each cell. */
 static inline double weft_words_error(double n0)
 {
   return 3e-6 * (n0 + 1) + 1.001 * WEFT_PLANES_CELLS * (double) WEFT_WORDS_EMPTY;

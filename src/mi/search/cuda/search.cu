@@ -1,4 +1,4 @@
-/* Searches over pairs and triples on the device: where the bar starts, and which kernels search a pack. */
+/* Searches over pairs and triples on the device: where the threshold starts, and which kernels search a pack. */
 #include <cmath>
 #include <cstring>
 #include "mi/plan.h"
@@ -21,8 +21,8 @@ extern "C" {
 
 /* A tuple of complete attributes has at least the information of each of its members alone. When the r strongest
  * attributes are in enough tuples to fill what is kept, no tuple that scores less than the r-th will be kept. */
-static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *resident, const weft_mi_search *search,
-                      mi_collector *collector)
+static void start_threshold(const weft_mi_pack *pack, const weft_mi_resident *resident, const weft_mi_search *search,
+                            mi_collector *collector)
 {
   const double p = (double) resident->complete;
   if (!collector->keeper.bounded || search->by_interaction || search->min_gain > -INFINITY) return;
@@ -35,7 +35,7 @@ static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *resident
       continue;
     const int64_t sure = resident->strongest[k] - SLACK_UNITS - 4 * (int64_t) pack->n;
     if (sure <= 0) return;
-    collector->bar.score = weft_mi_bits(sure, resident->f.unit, pack->n);
+    collector->threshold.score = weft_mi_bits(sure, resident->f.unit, pack->n);
     collector->started = 1;
     return;
   }
@@ -48,7 +48,7 @@ static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *resident
 #  define SORTED_BINARY WEFT_MI_SORTED_BINARY
 #endif
 
-/* weft_mi_ops.search on the device: takes the buffer of hits, starts the bar, and chooses the engine of pairs or
+/* weft_mi_ops.search on the device: takes the buffer of hits, starts the threshold, and chooses the engine of pairs or
  * triples; pairs of a pack that does not fit are searched in blocks. */
 extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
                                            const weft_mi_search *search, weft_arena *out_mem, weft_mi_found *out)
@@ -70,11 +70,11 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   }
   collector.search = search;
   collector.share = 1;
-  collector.bar.score = -INFINITY;
-  collector.bar.index = UINT64_MAX;
-  collector.bar.min_mi = search->min_mi;
-  collector.bar.min_gain = search->min_gain;
-  collector.bar.by_interaction = search->by_interaction;
+  collector.threshold.score = -INFINITY;
+  collector.threshold.index = UINT64_MAX;
+  collector.threshold.min_mi = search->min_mi;
+  collector.threshold.min_gain = search->min_gain;
+  collector.threshold.by_interaction = search->by_interaction;
   collector.stream = mem.stream;
   collector.hits.capacity = HITS;
   WEFT_DEVICE_TAKE(collector.hits.items, &mem, collector.hits.capacity);
@@ -82,14 +82,14 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   WEFT_TAKE(collector.buffer, &host, collector.hits.capacity);
   WEFT_TRY(weft_mi_keeper_begin(ctx, &collector.keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
   begun = 1;
-  collector.bar.columns = pack->columns;
-  WEFT_TRY(weft_mi_send_near(&mem, &search->near, pack->columns, &collector.bar.near));
+  collector.threshold.columns = pack->columns;
+  WEFT_TRY(weft_mi_send_near(&mem, &search->near, pack->columns, &collector.threshold.near));
   if (search->order == 2 && !*device && !weft_mi_device_holds(ctx, pack, 0, &blocks)) {
     WEFT_TRY(weft_mi_search_blocks(ctx, &mem, pack, &blocks, &collector));
     goto done;
   }
   if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
-  start_bar(pack, *device, search, &collector);
+  start_threshold(pack, *device, search, &collector);
   if (search->order == 2)
     WEFT_TRY(weft_mi_search_panels(ctx, &mem, pack, *device, &collector));
   else if (engine == WEFT_MI_BINARY_TRIPLES)

@@ -1,9 +1,9 @@
-/* What the kernels of pairs and triples share: a pack on the device, the bar, and the buffer of what reached it.
+/* What the kernels of pairs and triples share: a pack on the device, the threshold, and the buffer of what reached it.
  *
  * A kernel scores its pairs exactly (fixed_point.h: whole numbers, so the same bits as on the CPU) and appends what is
- * not behind the bar to a buffer; the host merges the buffer into its top-k, raises the bar and goes on with more tiles
- * at a time. When more passes than the buffer holds, the host runs the same tiles again behind a higher bar, or fewer
- * of them. */
+ * not behind the threshold to a buffer; the host merges the buffer into its top-k, raises the threshold and goes on
+ * with more tiles at a time. When more passes than the buffer holds, the host runs the same tiles again behind a higher
+ * threshold, or fewer of them. */
 #pragma once
 
 #include "core/device/device.cuh"
@@ -38,8 +38,8 @@ struct weft_mi_resident {
   uint32_t *from; /* of a copy with rows exchanged: for every bit of a row of planes, where it comes from */
 };
 
-/* A score is behind the bar when it is lower, or equal with a higher index. */
-struct mi_bar {
+/* A score is behind the threshold when it is lower, or equal with a higher index. */
+struct mi_threshold {
   double score;
   uint64_t index;
   double min_mi, min_gain;
@@ -54,11 +54,12 @@ struct mi_hits {
   uint64_t capacity;
 };
 
-/* Whether a tuple, of any order, is above the thresholds and not behind the bar. */
-__device__ static inline int mi_passes(const mi_bar &bar, double mi, double gain, uint64_t index)
+/* Whether a tuple, of any order, reaches what the user asked for and is not behind the threshold. */
+__device__ static inline int mi_passes(const mi_threshold &threshold, double mi, double gain, uint64_t index)
 {
-  const double score = bar.by_interaction ? gain : mi;
-  return mi >= bar.min_mi && gain >= bar.min_gain && score >= bar.score && !(score == bar.score && index >= bar.index);
+  const double score = threshold.by_interaction ? gain : mi;
+  return mi >= threshold.min_mi && gain >= threshold.min_gain && score >= threshold.score &&
+         !(score == threshold.score && index >= threshold.index);
 }
 
 __device__ static inline void mi_append(const mi_hits &hits, double score, uint64_t index)
@@ -71,11 +72,14 @@ __device__ static inline void mi_append(const mi_hits &hits, double score, uint6
 }
 
 /* A pair: neighbours are left out. */
-__device__ static inline void mi_offer(const mi_bar &bar, const mi_hits &hits, double mi, double gain, uint64_t index)
+__device__ static inline void mi_offer(const mi_threshold &threshold, const mi_hits &hits, double mi, double gain,
+                                       uint64_t index)
 {
-  if (!mi_passes(bar, mi, gain, index)) return;
-  if (bar.near.chromosome && weft_mi_is_near(&bar.near, index / bar.columns, index % bar.columns)) return;
-  mi_append(hits, bar.by_interaction ? gain : mi, index);
+  if (!mi_passes(threshold, mi, gain, index)) return;
+  if (threshold.near.chromosome &&
+      weft_mi_is_near(&threshold.near, index / threshold.columns, index % threshold.columns))
+    return;
+  mi_append(hits, threshold.by_interaction ? gain : mi, index);
 }
 
 /* Attributes of two groups of a pack, on the two sides of tiles. */

@@ -135,7 +135,7 @@ template <typename Shape, auto work>
 static weft_status run_tiles(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t count)
 {
   const shaped_job<Shape> *job = (const shaped_job<Shape> *) data;
-  return work(ctx, &job->b, job->tiles[0], job->tiles[1], job->room, &collector->bar, &collector->hits,
+  return work(ctx, &job->b, job->tiles[0], job->tiles[1], job->room, &collector->threshold, &collector->hits,
               job->start + first, count, collector->stream);
 }
 
@@ -218,7 +218,7 @@ struct products_job {
 static weft_status run_products(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t count)
 {
   products_job *job = (products_job *) data;
-  return weft_mi_products_pairs(ctx, &job->p, &collector->bar, &collector->hits, job->start + first, count,
+  return weft_mi_products_pairs(ctx, &job->p, &collector->threshold, &collector->hits, job->start + first, count,
                                 collector->stream);
 }
 
@@ -260,7 +260,7 @@ static weft_status run_triples(weft_ctx *ctx, void *data, mi_collector *collecto
   /* the last attributes first: they have the fewest pairs behind them */
   for (uint64_t k = first; k < first + count; k++)
     WEFT_TRY(weft_mi_wgmma_triples(ctx, &job->b, job->tiles, job->masked, job->constants, job->joint, job->ld,
-                                   (uint32_t) (job->b.count_a - 3 - unit_dealt(collector, k)), &collector->bar,
+                                   (uint32_t) (job->b.count_a - 3 - unit_dealt(collector, k)), &collector->threshold,
                                    &collector->hits, collector->stream));
 done:
   return st;
@@ -321,7 +321,7 @@ static weft_status run_levels(weft_ctx *ctx, void *data, mi_collector *collector
   const levels_job *job = (const levels_job *) data;
   for (uint64_t k = first; k < first + count; k++)
     WEFT_TRY(weft_mi_levels_triples(ctx, &job->levels, (uint32_t) (job->levels.pack->p - 3 - unit_dealt(collector, k)),
-                                    &collector->bar, &collector->hits, collector->stream));
+                                    &collector->threshold, &collector->hits, collector->stream));
 done:
   return st;
 }

@@ -21,7 +21,7 @@ typedef struct {
   weft_mi_tiling tiling;
   const float *alone_bits;
   weft_mi_screening screening;
-  double bar_mi, bar_gain;
+  double threshold_mi, threshold_gain;
   size_t chunks; /* of fixed attributes per tile */
 } shared;
 
@@ -173,13 +173,14 @@ static void search_fixed(const shared *job, const weft_mi_tile *tile, size_t i, 
   const double error = weft_mi_screen_error(&counts, &job->screening);
   for (size_t m = i >= a0 ? i - a0 + 1 : 0; m < tile->ni; m++) {
     const size_t first = tile->panel->same && tile->j0 <= tile->i0 + m ? tile->i0 + m + 1 - tile->j0 : 0;
-    const double bar = weft_mi_keeper_bar(&w->keeper);
-    const double bar_gain = job->search->by_interaction ? fmax(job->bar_gain, bar) : job->bar_gain;
-    const double bar_mi = job->search->by_interaction ? job->bar_mi : fmax(job->bar_mi, bar);
+    const double threshold = weft_mi_keeper_threshold(&w->keeper);
+    const double threshold_gain =
+        job->search->by_interaction ? fmax(job->threshold_gain, threshold) : job->threshold_gain;
+    const double threshold_mi = job->search->by_interaction ? job->threshold_mi : fmax(job->threshold_mi, threshold);
     if (first >= tile->nj) break;
     /* the interaction is at most joint - what i says alone, and joint - what the pair says */
-    const float low = (float) (fmax(bar_mi, bar_gain + (known ? (double) job->alone_bits[i] : 0)) - error);
-    const float low_gain = gains && known ? (float) (bar_gain - 2 * error) : -INFINITY;
+    const float low = (float) (fmax(threshold_mi, threshold_gain + (known ? (double) job->alone_bits[i] : 0)) - error);
+    const float low_gain = gains && known ? (float) (threshold_gain - 2 * error) : -INFINITY;
     weft_mi_screen(&counts, &job->screening, m, tile->nj, fmaxf(low, low_gain), w->screen);
     for (size_t j = first; j < tile->nj; j++) {
       if (w->screen[j] < low || (gains && w->screen[j] - w->pairs[m][j] < low_gain)) continue;
@@ -283,7 +284,7 @@ static void search_unit(const shared *job, size_t unit, workspace *w)
 }
 
 /* weft_mi_ops.search for triples on the CPU: threads share units of work, each a tile of pairs with some fixed
- * attributes; between batches the highest bar becomes the bar of all. */
+ * attributes; between batches the highest threshold becomes the threshold of all. */
 weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search,
                                    weft_arena *mem, weft_mi_found *out)
 {
@@ -295,7 +296,7 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
   weft_mi_pace pace = { (size_t) threads, 0 };
   weft_mi_keeper *keepers = NULL;
   workspace *work;
-  shared job = { .search = search, .bar_mi = search->min_mi, .bar_gain = search->min_gain };
+  shared job = { .search = search, .threshold_mi = search->min_mi, .threshold_gain = search->min_gain };
   WEFT_TRY(prepare(&own, pack, threads, &job, &work));
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
@@ -310,8 +311,8 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
     for (int64_t k = 0; k < count; k++)
       search_unit(&job, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &work[WEFT_THREAD()]);
     for (int thread = 0; thread < threads; thread++) {
-      double *bar = search->by_interaction ? &job.bar_gain : &job.bar_mi;
-      *bar = fmax(*bar, weft_mi_keeper_bar(&work[thread].keeper));
+      double *threshold = search->by_interaction ? &job.threshold_gain : &job.threshold_mi;
+      *threshold = fmax(*threshold, weft_mi_keeper_threshold(&work[thread].keeper));
     }
   }
 done:

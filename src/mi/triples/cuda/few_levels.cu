@@ -127,7 +127,8 @@ __device__ static void offer_triple(const triple_args &args, const counted &p, i
   const mi_scoring &pair = args.pair;
   const uint64_t index = triple_index(pair.columns, pair.column[args.fixed], pair.column[p.one], pair.column[p.other]);
   const double mi = weft_mi_bits(joint, pair.f.unit, n), gain = weft_mi_bits(joint - greatest, pair.f.unit, n);
-  if (mi_passes(pair.bar, mi, gain, index)) mi_append(pair.hits, pair.bar.by_interaction ? gain : mi, index);
+  if (mi_passes(pair.threshold, mi, gain, index))
+    mi_append(pair.hits, pair.threshold.by_interaction ? gain : mi, index);
 }
 
 /* Information of two of the three, from cells (class of a stratum, level of one, level of other). */
@@ -191,7 +192,7 @@ __global__ static void __launch_bounds__(ROWS_B) score_levels(const __grid_const
     sums.joint += of_fixed;
     /* the interaction is at most the information less what the strongest says alone */
     const float own = fmaxf(of_fixed, fmaxf(alone_of(s, p.one), alone_of(s, p.other)));
-    if (weft_products_passes(&sums, 0, own, s.bar_mi, s.bar_gain, s.error)) queue_pair(&room, row);
+    if (weft_products_passes(&sums, 0, own, s.threshold_mi, s.threshold_gain, s.error)) queue_pair(&room, row);
   }
   __syncthreads();
   score_queue(
@@ -315,8 +316,8 @@ done:
 }
 
 /* What the kernel that scores has to know for one fixed attribute: its levels are strata, each with all classes. */
-static triple_args scoring(const mi_levels *job, const mi_counting *units, uint32_t fixed, const mi_bar *bar,
-                           const mi_hits *hits)
+static triple_args scoring(const mi_levels *job, const mi_counting *units, uint32_t fixed,
+                           const mi_threshold *threshold, const mi_hits *hits)
 {
   const weft_mi_pack *p = job->pack;
   const uint32_t planes = job->levels - 1;
@@ -342,10 +343,12 @@ static triple_args scoring(const mi_levels *job, const mi_counting *units, uint3
   args->f = job->resident->f;
   args->class_fixed = p->class_fixed;
   args->grid = units->grid;
-  args->bar_mi = (float) (bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score));
-  args->bar_gain = (float) (bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain);
+  args->threshold_mi =
+      (float) (threshold->by_interaction ? threshold->min_mi : fmax(threshold->min_mi, threshold->score));
+  args->threshold_gain =
+      (float) (threshold->by_interaction ? fmax(threshold->min_gain, threshold->score) : threshold->min_gain);
   args->error = (float) weft_products_error(job->levels * job->levels, args->classes);
-  args->bar = *bar;
+  args->threshold = *threshold;
   args->hits = *hits;
   out.fixed = fixed;
   return out;
@@ -353,7 +356,7 @@ static triple_args scoring(const mi_levels *job, const mi_counting *units, uint3
 
 /* Searches all triples of one fixed attribute and pairs behind it: masks the planes by its levels, then counts and
  * scores batches of tiles. */
-weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t fixed, const mi_bar *bar,
+weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t fixed, const mi_threshold *threshold,
                                    const mi_hits *hits, cudaStream_t stream)
 {
   static void (*const kernels[])(const triple_args) = { score_levels<2>, score_levels<3>, score_levels<4>,
@@ -376,7 +379,7 @@ weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t
   units.grid = grid_of(p, fixed + 1);
   units.out = job->counts;
   tiles = tiles_of(&units.grid);
-  triples = scoring(job, &units, fixed, bar, hits);
+  triples = scoring(job, &units, fixed, threshold, hits);
   WEFT_TRY(mask(ctx, job, &units, fixed, stream));
   for (uint64_t at = 0; at < tiles; at += job->batch) {
     const uint32_t now = tiles - at < job->batch ? (uint32_t) (tiles - at) : job->batch;

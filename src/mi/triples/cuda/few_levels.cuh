@@ -21,7 +21,7 @@ struct mi_levels {
 weft_status weft_mi_levels_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                  const weft_mi_resident *resident, mi_levels *out);
 /* Scores the triples of the attribute at place `fixed` and all pairs behind it. */
-weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t fixed, const mi_bar *bar,
+weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t fixed, const mi_threshold *threshold,
                                    const mi_hits *hits, cudaStream_t stream);
 /* How many triples are scored in some milliseconds. */
 double weft_mi_levels_max_pairs(const mi_levels *job);

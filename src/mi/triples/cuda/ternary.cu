@@ -217,8 +217,8 @@ static void describe_planes(sorted_job *job)
   }
 }
 
-/* What all pairs say. By information alone, the triples with the best pair give the search a bar when they are as many
- * as it keeps. */
+/* What all pairs say. By information alone, the triples with the best pair give the search a threshold when they are as
+ * many as it keeps. */
 static weft_status look_at_pairs(weft_ctx *ctx, const sorted_job *job, mi_collector *collector)
 {
   weft_status st = WEFT_OK;
@@ -243,9 +243,9 @@ static weft_status look_at_pairs(weft_ctx *ctx, const sorted_job *job, mi_collec
   WEFT_CUDA(cudaStreamSynchronize(job->mem->stream));
   if (barred) {
     const int64_t sure = (int64_t) best - SLACK_UNITS - 4 * (int64_t) p->n;
-    const double bar = weft_mi_bits(sure, p->f.unit, p->n);
-    if (sure > 0 && bar > collector->bar.score) {
-      collector->bar.score = bar;
+    const double threshold = weft_mi_bits(sure, p->f.unit, p->n);
+    if (sure > 0 && threshold > collector->threshold.score) {
+      collector->threshold.score = threshold;
       collector->started = 1;
     }
   }
@@ -257,9 +257,9 @@ done:
 static mi_sorted describe(const sorted_job *job, const mi_collector *collector, uint64_t k, uint32_t count, int turn)
 {
   const double n = (double) job->pack->n;
-  const mi_bar *bar = &collector->bar;
-  const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score),
-               gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
+  const mi_threshold *threshold = &collector->threshold;
+  const double mi = threshold->by_interaction ? threshold->min_mi : fmax(threshold->min_mi, threshold->score),
+               gain = threshold->by_interaction ? fmax(threshold->min_gain, threshold->score) : threshold->min_gain;
   uint32_t least = UINT32_MAX;
   mi_sorted sorted;
   memset(&sorted, 0, sizeof sorted);
@@ -280,8 +280,8 @@ static mi_sorted describe(const sorted_job *job, const mi_collector *collector, 
   sorted.grid.same = 1;
   sorted.tiles = (uint32_t) tiles_of(&sorted.grid);
   sorted.units = sorted.tiles * count;
-  sorted.bar_mi = (float) (mi * n);
-  sorted.bar_gain = (float) (gain * n);
+  sorted.threshold_mi = (float) (mi * n);
+  sorted.threshold_gain = (float) (gain * n);
   sorted.pairs = gain > -INFINITY ? job->pairs : NULL;
   sorted.ld = job->all.room;
   sorted.many = job->pack->n > WEFT_WORDS_FEW;
@@ -316,12 +316,12 @@ done:
   return st;
 }
 
-/* Scores exactly what passed the screen, and appends what is not behind the bar to the hits. */
+/* Scores exactly what passed the screen, and appends what is not behind the threshold to the hits. */
 static weft_status score(weft_ctx *ctx, const sorted_job *job, const mi_sorted *sorted, const mi_collector *collector,
                          cudaStream_t stream)
 {
-  const mi_bar *bar = &collector->bar;
-  const double least = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
+  const mi_threshold *threshold = &collector->threshold;
+  const double least = threshold->by_interaction ? fmax(threshold->min_gain, threshold->score) : threshold->min_gain;
   mi_sorted_scores a;
   memset(&a, 0, sizeof a);
   a.p = job->p;
@@ -333,13 +333,13 @@ static weft_status score(weft_ctx *ctx, const sorted_job *job, const mi_sorted *
   a.all = weft_planes_pack(job->pack->class_rows[0], job->pack->class_rows[1]);
   a.n = job->pack->n;
   a.share = 1 / (double) job->pack->n;
-  a.min_mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
+  a.min_mi = threshold->by_interaction ? threshold->min_mi : fmax(threshold->min_mi, threshold->score);
   a.min_gain = least - 1e-6; /* pairs are rounded to 24 bits, and say no more than a bit */
   a.column = job->column;
   a.columns = job->pack->columns;
   a.f = job->resident->f;
   a.class_fixed = job->pack->class_fixed;
-  a.bar = *bar;
+  a.threshold = *threshold;
   a.hits = collector->hits;
   return weft_mi_sorted_score(ctx, &a, stream);
 }
@@ -458,8 +458,8 @@ static void close_streams(const sorted_job *job)
     if (event) cudaEventDestroy(event);
 }
 
-/* Places all buffers, orders attributes by what they say alone, counts pairs, which give the bar, and runs the fixed
- * attributes. *done_here stays 0 where the device has no room. */
+/* Places all buffers, orders attributes by what they say alone, counts pairs, which give the threshold, and runs the
+ * fixed attributes. *done_here stays 0 where the device has no room. */
 weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   const weft_mi_resident *resident, mi_collector *collector, int *done_here)
 {

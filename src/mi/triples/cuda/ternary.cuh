@@ -26,12 +26,12 @@ struct mi_sorted {
   size_t room;                    /* attributes in `margins` */
   const weft_triples_fixed *of;   /* by position */
   uint32_t fixed[MAX_FIXED], fixed_count;
-  uint32_t base, count;   /* count: of all attributes */
-  tile_grid grid;         /* of attributes from base on */
-  uint32_t tiles;         /* of one fixed attribute */
-  uint32_t first, units;  /* of this launch: tiles of the first fixed attribute, then of the next */
-  float bar_mi, bar_gain; /* in n bits */
-  const float *pairs;     /* what pairs say, in n bits, count × ld; NULL: no bar for the interaction */
+  uint32_t base, count;               /* count: of all attributes */
+  tile_grid grid;                     /* of attributes from base on */
+  uint32_t tiles;                     /* of one fixed attribute */
+  uint32_t first, units;              /* of this launch: tiles of the first fixed attribute, then of the next */
+  float threshold_mi, threshold_gain; /* in n bits */
+  const float *pairs; /* what pairs say, in n bits, count × ld; NULL: no threshold for the interaction */
   size_t ld;
   int many;       /* more than WEFT_WORDS_FEW rows */
   uint32_t magic; /* WEFT_WORDS_MAGIC */

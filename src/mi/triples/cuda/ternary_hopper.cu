@@ -117,13 +117,13 @@ __device__ static inline bool has_triples(const mi_sorted &sorted, const unit &w
   return a + 31 > work.fixed && b + 63 > a && b < sorted.count;
 }
 
-/* Notes the thread's pairs whose sums reach the bar. */
+/* Notes the thread's pairs whose sums reach the threshold. */
 template <bool GAINS>
 __device__ static inline void note_passed(const mi_sorted &sorted, const unit &work, float base, const float4 *sums)
 {
   const uint32_t a = sorted.base + work.ta * WEFT_PLANES_A + weft_triples_a(threadIdx.x),
                  b0 = sorted.base + work.tb * WEFT_PLANES_B;
-  const float bar_mi = sorted.bar_mi + base, bar_gain = sorted.bar_gain + base;
+  const float threshold_mi = sorted.threshold_mi + base, threshold_gain = sorted.threshold_gain + base;
   const float *const of_a = sorted.pairs + a * sorted.ld, *const of_fixed = sorted.pairs + work.fixed * sorted.ld;
   uint32_t passed = 0;
   float with_a = 0;
@@ -134,15 +134,15 @@ __device__ static inline void note_passed(const mi_sorted &sorted, const unit &w
     const float of[4] = { sum.x, sum.y, sum.z, sum.w };
 #  pragma unroll
     for (uint32_t k = 0; k < 4; k += 2) {
-      float bar[2] = { bar_mi, bar_mi };
+      float threshold[2] = { threshold_mi, threshold_mi };
       if (GAINS) { /* the interaction is what is said beyond the best of the pairs */
         const uint32_t b = b0 + weft_triples_b(threadIdx.x, 4 * four + k);
         const float2 both = __ldg((const float2 *) (of_a + b)), with_b = __ldg((const float2 *) (of_fixed + b));
-        bar[0] = fmaxf(bar_mi, bar_gain + fmaxf(with_a, fmaxf(both.x, with_b.x)));
-        bar[1] = fmaxf(bar_mi, bar_gain + fmaxf(with_a, fmaxf(both.y, with_b.y)));
+        threshold[0] = fmaxf(threshold_mi, threshold_gain + fmaxf(with_a, fmaxf(both.x, with_b.x)));
+        threshold[1] = fmaxf(threshold_mi, threshold_gain + fmaxf(with_a, fmaxf(both.y, with_b.y)));
       }
 #  pragma unroll
-      for (uint32_t e = 0; e < 2; e++) passed |= (uint32_t) !(of[k + e] < bar[e]) << (4 * four + k + e);
+      for (uint32_t e = 0; e < 2; e++) passed |= (uint32_t) !(of[k + e] < threshold[e]) << (4 * four + k + e);
     }
   }
   for (; passed; passed &= passed - 1) {
@@ -165,7 +165,7 @@ __device__ static inline void bring_margins(const mi_sorted &sorted, const unit 
 }
 
 /* One thread loads; four warpgroups count the tile's pairs within each level of the fixed attribute, add up the bound
- * level by level in shared memory, and note what reaches the bar. */
+ * level by level in shared memory, and note what reaches the threshold. */
 template <bool GAINS, bool MANY>
 __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const __grid_constant__ mi_sorted sorted)
 {

@@ -1,5 +1,5 @@
 /* Triples with rows sorted by the fixed attribute's level (triples/cuda/ternary_screen.cuh): what pairs say, which
- * bounds the interaction of their triples and gives a bar to begin with, and the exact scores of what passed the
+ * bounds the interaction of their triples and gives a threshold to begin with, and the exact scores of what passed the
  * screen, from the pack's planes. */
 #include "mi/pairs/cuda/counted_score.cuh"
 #include "mi/triples/cuda/ternary.cuh"
@@ -162,7 +162,8 @@ __global__ static void __launch_bounds__(FEW_THREADS, 8) score_passed(const __gr
         triple_index(args.columns, args.column[position[0]], args.column[position[1]], args.column[position[2]]);
     const double exact = weft_mi_bits(score.joint, args.f.unit, score.n),
                  gain = weft_mi_bits(score.joint - score.greatest, args.f.unit, score.n);
-    if (mi_passes(args.bar, exact, gain, index)) mi_append(args.hits, args.bar.by_interaction ? gain : exact, index);
+    if (mi_passes(args.threshold, exact, gain, index))
+      mi_append(args.hits, args.threshold.by_interaction ? gain : exact, index);
   }
 }
 

@@ -30,11 +30,11 @@ struct mi_sorted_scores {
   uint64_t columns;
   weft_mi_log f;
   int64_t class_fixed;
-  mi_bar bar;
+  mi_threshold threshold;
   mi_hits hits;
 };
 
 /* Launches the counting of all pairs of attributes, once for a search. */
 weft_status weft_mi_sorted_pairs(weft_ctx *ctx, const mi_sorted_pairs *args, cudaStream_t stream);
-/* Launches the exact scores of the triples that passed, and appends what is not behind the bar to the hits. */
+/* Launches the exact scores of the triples that passed, and appends what is not behind the threshold to the hits. */
 weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted_scores *args, cudaStream_t stream);

@@ -48,7 +48,7 @@ static inline double weft_triples_steepest(double p)
 
 /* level: rows of each level by class; alone: n bits that the attribute says by itself.
  * The error: all terms of the squares are positive, and two dozen roundings of 2^-24 are less than 3e-6 of them, of the
- * bar and of what single attributes say; k²/m - k²/(m + e) <= e in each cell, and a little more with words. */
+ * threshold and of what single attributes say; k²/m - k²/(m + e) <= e in each cell, and a little more with words. */
 static inline weft_triples_fixed weft_triples_fix(const uint32_t level[3][2], double alone, uint32_t step_bits)
 {
   weft_triples_fixed out;
