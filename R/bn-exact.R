@@ -47,7 +47,7 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
     before <- if (is.null(table)) bn_scores(x, max_parents = max_parents, score = score, ...,
                                             run = run_but(run, backend = table_backend(run$backend, score)),
                                             keep = keep, control = control)
-    return(dry_plan("bn_exact", chosen, list(before)))
+    return(dry_plan("bn_exact", chosen, if (!is.null(before)) list(before)))
   }
   if (is.null(table)) {
     if (length(p)) check_exact_memory(p, posterior, chosen$name)

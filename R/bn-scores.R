@@ -86,12 +86,12 @@ bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", 
   problem$max_parents <- bn_limits(max_parents, input$names)
   problem$slack <- switch(keep, max = 0, sum = slack, all = Inf)
   problem[c("allowed", "outside")] <- bn_candidates(candidates, plus_one, input, problem, run$threads)
-  plan <- function() bn_predict(problem, keep, run$threads)$plan
+  sizes <- bn_sizes(problem, keep, run$threads)
+  plan <- function() do.call(bn_plan, c(list("table", kind = problem$score), sizes))
   stays <- plan()$stays
   chosen <- if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
   report_backend(chosen, run$verbose)
-  predicted <- bn_predict(problem, keep, run$threads)$frame
-  if (chosen$name == "cuda") predicted$bytes <- plan()$bytes_cuda
+  predicted <- bn_predicted(sizes, plan(), chosen$name)
   if (run$dry_run) return(predicted)
   bn_check_memory(predicted, problem, keep)
   if (run$verbose) message(sprintf("%s parent sets, about %s, %s", thousands(predicted$sets),
@@ -180,25 +180,27 @@ bn_score_kind <- function(score, kinds = .Call(C_weft_bn_score_kinds)) lapply(ki
 # The share of sets that a table keeps, as a rule.
 kept_sets <- c(max = 0.01, sum = 0.3, all = 1)
 
-# Sets, bytes and seconds expected, and the plan that they are from.
-bn_predict <- function(problem, keep, threads) {
+# What a plan of the table asks for (src/bn/plan.h).
+bn_sizes <- function(problem, keep, threads) {
   p <- problem$p
   universe <- rowSums(problem$allowed)
   limit <- pmin(problem$max_parents, universe)
   count <- function(n, s) sum(choose(n, 0:s))
   sets <- mapply(count, universe, limit)
-  joint <- count(p, max(problem$max_parents, 0) + 1)
   most <- max(problem$max_parents)
   cells <- function(members) prod(utils::head(sort(as.double(problem$levels), decreasing = TRUE), members))
-  plan <- bn_plan("table", kind = problem$score, n = problem$n, p = p, sets = sum(sets), largest = max(sets),
-                  joint_sets = joint, max_parents = max(most, 0), width = max(limit, 0),
-                  kept = kept_sets[[keep]],
-                  plane_levels = sum(problem$levels[problem$levels <= 16L] - 1), outside = sum(problem$outside),
-                  interventions = !is.null(problem$set) || length(problem$scatter_rows) > 1L, cells = cells(most),
-                  family_cells = cells(most + 1), threads = threads)
+  list(n = problem$n, p = p, sets = sum(sets), largest = max(sets), joint_sets = count(p, max(most, 0) + 1),
+       max_parents = max(most, 0), width = max(limit, 0), kept = kept_sets[[keep]],
+       plane_levels = sum(problem$levels[problem$levels <= 16L] - 1), outside = sum(problem$outside),
+       interventions = !is.null(problem$set) || length(problem$scatter_rows) > 1L, cells = cells(most),
+       family_cells = cells(most + 1), threads = threads)
+}
+
+# Sets, bytes and seconds that are expected.
+bn_predicted <- function(sizes, plan, backend) {
   jointly <- plan$engine[["cpu"]] != "counts by child"
-  list(plan = plan, frame = as_frame(list(sets = sum(sets), joint_sets = if (jointly) joint else 0, bytes = plan$bytes,
-                                          seconds = plan$cpu)))
+  as_frame(list(sets = sizes$sets, joint_sets = if (jointly) sizes$joint_sets else 0,
+                bytes = if (backend == "cuda") plan$bytes_cuda else plan$bytes, seconds = plan$cpu))
 }
 
 # The back end that counts the table for other work on `backend`: the CPU where a device does not count such scores.

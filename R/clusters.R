@@ -193,7 +193,7 @@ cluster_space <- function(x, genes, components, seed, run) {
 # Components of the data; of few genes all of them, as groups may show in each gene by itself.
 own_components <- function(q, seed, run) {
   if (ncol(q$x) > few_genes) {
-    return(withCallingHandlers(gene_components(q, seed = seed, run = run),
+    return(withCallingHandlers(gene_components(q, seed = seed, run = run_but(run, backend = NULL)),
                                weft_warning_hidden_batch = function(w) invokeRestart("muffleWarning")))
   }
   pc <- pca(q$x, min(ncol(q$x), nrow(q$x) - 1L), scale = TRUE, seed = seed,

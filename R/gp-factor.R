@@ -4,13 +4,15 @@
 # The rank that `rank = NULL` stands for: all points where their matrix has room and takes less time than so many
 # products with kernels evaluated anew, on one thread of the reference machine, else 100.
 gp_rank <- function(n, d, kernel, backend) {
-  if (backend == "cuda" || n > 20000) return(100)
-  if (backend == "auto" && n > 5000 && is.null(cuda_missing())) return(100)
+  limits <- kernel_limits()
+  if (backend == "cuda" || n > limits[["factor_points"]]) return(100)
+  if (backend == "auto" && n > limits[["factor_points_device"]] && is.null(cuda_missing())) return(100)
   there <- host_free()
   if (there > 0 && 8 * (n^2 / 2 + 4 * 256 * n) > there / 4) return(100)
-  product <- n^2 * pair_cost(kernel, d, 1) * at_reference(core_seconds("double"))
+  product <- n^2 * kernel_work(kernel, d, 1)[["pairs"]] * limits[["unit"]]
   iterative <- gp_iterations * (product + 3e-4) + n * 1e-5 # each a call; the preconditioner
-  if (n <= 200 || product / 2 + n^3 / 6 * at_reference(multiply_seconds()) < iterative) n else 100
+  factor <- at_reference(kernel_plan("factor", references = n)$cpu)
+  if (n <= limits[["factor_always"]] || product / 2 + factor < iterative) n else 100
 }
 
 gp_iterations <- 150 # of conjugate gradients with a preconditioner of rank 100, kernels neither wide nor narrow

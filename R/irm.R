@@ -252,16 +252,18 @@ check_path <- function(path) {
   abort_input("`checkpoint` must be the name of a file.", x = paste0("It is ", describe(path), "."))
 }
 
-# `sweeps`: of all chains.
 choose_irm <- function(run, graph, model, sweeps) {
-  plan <- function() {
-    k <- model$max_clusters
-    irm_plan("run", sweeps = sweeps, rows = graph$links$n_row, columns = graph$links$n_col,
-             links = length(graph$links$to), k_rows = k[1L], k_columns = k[2L], collapsed = model$collapsed,
-             one_mode = graph$kind != "bipartite", real = !is.null(graph$values), threads = run$threads)
-  }
+  plan <- function() irm_run_plan(graph, model, sweeps, run$threads)
   stays <- plan()$stays
   if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
+}
+
+# `sweeps`: of all chains.
+irm_run_plan <- function(graph, model, sweeps = 1, threads = 1) {
+  k <- model$max_clusters
+  irm_plan("run", sweeps = sweeps, rows = graph$links$n_row, columns = graph$links$n_col,
+           links = length(graph$links$to), k_rows = k[1L], k_columns = k[2L], collapsed = model$collapsed,
+           one_mode = graph$kind != "bipartite", real = !is.null(graph$values), threads = threads)
 }
 
 # ---- starting ----
@@ -515,7 +517,7 @@ update.weft_irm <- function(object, sweeps, checkpoint = NULL, checkpoint_sweeps
 # Where there is no device, a run that began on one continues on the CPU, bit for bit the same. A saved run may say that
 # it began on one although it has no device code.
 where_it_runs <- function(job) {
-  stays <- irm_stays(job$graph, job$model)
+  stays <- irm_run_plan(job$graph, job$model)$stays
   why <- if (job$backend == "cuda") if (is.null(stays)) cuda_missing() else paste(stays, "on the CPU only")
   if (!is.null(why)) job[c("backend", "reason")] <- list("cpu", why)
   job

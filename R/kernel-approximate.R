@@ -122,7 +122,7 @@ sum_by_features <- function(task, size = 64) {
   centre <- colMeans(x)
   q <- q - rep(centre, each = nrow(q))
   x <- x - rep(centre, each = nrow(x))
-  pair_work <- pair_cost(p$kernel, d, ncol(task$w))
+  pair_work <- kernel_work(p$kernel, d, ncol(task$w))[["pairs"]]
   most <- max(32, floor(nrow(q) * nrow(x) * pair_work / ((nrow(q) + nrow(x)) * size * (d + 80))))
   most <- min(most, 4096)
   out <- sum_by_batches(task, function(b, open) {

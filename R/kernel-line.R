@@ -9,17 +9,23 @@ has_line <- function(kernel, d) d == 1L && kernel != "polynomial" && of_sheet(ke
 line_pays <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
-  scattered <- problem$kernel == "gaussian" && !problem$leave_one_out && problem$rel_error >= 1e-6 && n >= 64 * nq
+  limits <- kernel_limits()
+  scattered <- problem$kernel == "gaussian" && !problem$leave_one_out &&
+    problem$rel_error >= limits[["line_scattered_error"]] && n >= limits[["line_few_queries"]] * nq
+  sorted <- limits[["line_pairs_of_a_point"]]
   has_line(problem$kernel, ncol(problem$reference)) && is.null(problem$bandwidth$scale) && problem$backend != "cuda" &&
-    n * nq > (if (scattered) 30 else 700) * n + 700 * nq
+    n * nq > (if (scattered) limits[["line_pairs_scattered"]] else sorted) * n + sorted * nq
 }
 
 # A plan for a mesh where that takes less than half of what a line would, else NULL.
 instead_of_line <- function(problem) {
-  line <- at_reference(cost_line(nrow(problem$query), nrow(problem$reference), NCOL(problem$weights))$cpu)
-  if (line < 1e-3 || problem$leave_one_out || problem$confidence < 1 || !has_mesh(problem)) return(NULL)
+  line <- at_reference(kernel_plan("line", references = nrow(problem$reference), queries = nrow(problem$query),
+                                   m = NCOL(problem$weights))$cpu)
+  limits <- kernel_limits()
+  short <- line < limits[["line_seconds"]]
+  if (short || problem$leave_one_out || problem$confidence < 1 || !has_mesh(problem)) return(NULL)
   mesh <- mesh_anywhere(problem, line / 2 * slowness("core"))
-  if (!mesh_pays(mesh, if (isTRUE(mesh$on_device)) Inf else line, 0.5)) return(NULL)
+  if (!mesh_pays(mesh, if (isTRUE(mesh$on_device)) Inf else line, limits[["mesh_over_others"]])) return(NULL)
   list(method = "mesh", mesh = mesh, reason = sprintf("about %s over a mesh, %s along a line on one thread",
                                                       seconds_text(mesh$seconds), seconds_text(line)))
 }

@@ -30,12 +30,14 @@ mesh_plan <- function(problem, on_device = FALSE) {
 
 # Its seconds on this machine.
 mesh_seconds <- function(mesh, threads = 1L) {
-  seconds <- cost_mesh(mesh$choice[["seconds"]], mesh$size, mesh$nodes, threads)
+  size <- mesh$size
+  seconds <- kernel_plan("mesh", native = mesh$choice[["seconds"]], references = size$references,
+                         queries = size$queries, d = length(size$extent), m = size$m, nodes = mesh$nodes,
+                         threads = threads)
   if (mesh$on_device) seconds$cuda else seconds$cpu
 }
 
 least_mesh_error <- 1e-12 # below, rounding is as large
-most_mesh_nodes <- 2e8
 
 # Of the references in each dimension, in bandwidths; of a covariance at most.
 mesh_extent <- function(problem) {
@@ -61,7 +63,7 @@ mesh_anywhere <- function(problem, least = Inf) {
 
 # Where a mesh does in much less time what trees or all pairs, which take at least so many seconds, would.
 mesh_pays <- function(mesh, seconds, much = 1) {
-  !is.null(mesh) && mesh$nodes <= 1e8 && mesh$seconds < much * seconds
+  !is.null(mesh) && mesh$nodes <= kernel_limits()[["mesh_nodes"]] && mesh$seconds < much * seconds
 }
 
 # NULL where no mesh is right for these points. Queries whose sums turn out too small for the mesh's error are summed by
@@ -92,13 +94,14 @@ mesh_asked_for <- function(problem) {
                             problem$kernel, ncol(problem$reference), problem$rel_error, problem$abs_error))
   }
   mesh <- mesh_anywhere(problem)
-  fits <- !is.null(mesh) && mesh$nodes <= most_mesh_nodes
+  most <- kernel_limits()[["mesh_nodes_asked"]]
+  fits <- !is.null(mesh) && mesh$nodes <= most
   result <- if (fits) kernel_mesh(problem, mesh, "asked for")
   if (!is.null(result)) return(result)
   abort_input(
     "No mesh is right for these sums.",
     x = if (is.null(mesh)) sprintf("The errors allow less than %g of the summed weights.", least_mesh_error)
-      else sprintf("It would have %.3g nodes; up to %g are allowed.", mesh$nodes, most_mesh_nodes),
+      else sprintf("It would have %.3g nodes; up to %g are allowed.", mesh$nodes, most),
     i = "Use `method = \"auto\"`."
   )
 }

@@ -5,17 +5,24 @@
 # it is not, it is seen early. Where no sums are wanted, or a device might be faster than both, 2 to 4 groups are tried.
 # Shorter work goes by the costs below.
 
+# The numbers that decide (src/kernel/limits.h), by name, and `unit`, the seconds of a unit of work.
+kernel_limits <- function() .Call(C_weft_kernel_limits)
+
+# Work of what a walk counts, of which `pairs` is that of any pair, in units of one dimension of one pair; m: columns of
+# weights.
+kernel_work <- function(kernel, d, m) .Call(C_weft_kernel_work, kernel_kinds[[kernel]]$cost, d, m)
+
 cost_of_direct <- function(problem, precision = "double") {
-  cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), NCOL(problem$weights),
-                   problem$kernel, precision, problem$control$threads)
+  kernel_plan("direct", precision = precision, references = nrow(problem$reference), queries = nrow(problem$query),
+              d = ncol(problem$reference), m = NCOL(problem$weights), value = kernel_kinds[[problem$kernel]]$cost,
+              threads = problem$control$threads)
 }
 
 # Of building trees that are not there, in seconds of one thread.
 cost_of_trees <- function(problem) {
-  d <- ncol(problem$reference)
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
-  core_seconds("double") * ((if (built) 0 else build_cost(as.double(nrow(problem$reference)), d)) +
-                              if (problem$self) 0 else build_cost(as.double(nrow(problem$query)), d))
+  kernel_plan("trees", references = if (built) 0 else nrow(problem$reference),
+              queries = if (problem$self) 0 else nrow(problem$query), d = ncol(problem$reference))$cpu
 }
 
 # Where a direct sum runs.
@@ -51,17 +58,20 @@ device_pairs <- function(problem) {
   seconds <- cost_of_direct(problem)$cuda
   direct <- list(method = "direct", seconds = seconds)
   # looking at points takes some milliseconds
-  if (problem$log || nrow(problem$reference) < 2e4 || seconds <= grid_seconds(problem, 0)) return(direct)
+  limits <- kernel_limits()
+  few <- problem$log || nrow(problem$reference) < limits[["grid_references"]]
+  if (few || seconds <= grid_seconds(problem, 0)) return(direct)
   reach <- grid_reach(problem, colSums(abs(weights_of(problem))), problem$abs_error)
   if (is.null(reach)) return(direct)
   near <- share_near(problem, reach)
   grid <- list(method = "tree", near = near, seconds = grid_seconds(problem, near))
-  if (near > 0.2 || direct$seconds <= grid$seconds) direct else grid
+  if (near > limits[["grid_near"]] || direct$seconds <= grid$seconds) direct else grid
 }
 
 # The cost of a grid on a device, by the share of the pairs that are near each other.
 grid_seconds <- function(problem, near) {
-  cost_of_direct(problem)$cuda * near * 4 + launching(as.double(length(problem$reference)) * 1e-9 + 0.009)
+  cost_of_direct(problem)$cuda * near * kernel_limits()[["grid_over_pairs"]] +
+    launching(as.double(length(problem$reference)) * 1e-9 + 0.009)
 }
 
 # The share of pairs within twice the kernel's reach, in a sample of 100 queries and 1,000 points.
@@ -91,24 +101,26 @@ plan_method <- function(problem, try = FALSE) {
     return(plan)
   }
   m <- NCOL(problem$weights) + if (is.null(problem$weights)) 0 else sum(points_range(problem$weights)[1L, ] < 0)
-  work <- nq * n * pair_cost(problem$kernel, d, m)
-  unit <- at_reference(core_seconds("double"))
+  work <- nq * n * kernel_work(problem$kernel, d, m)[["pairs"]]
+  limits <- kernel_limits()
+  unit <- limits[["unit"]]
   direct <- work * unit
   build <- at_reference(cost_of_trees(problem))
   here <- slowness("core") / problem$control$threads # seconds on this machine
   # splits cut few of many dimensions, so that a walk spares little until points are many
   cut <- max(1, 2 * d / log2(max(n, 64) / 32))^2
-  if (work < 3e7 || direct < 1.5e-3 * cut || direct < 1.5 * build) {
+  if (work < limits[["min_work"]] || direct < limits[["min_seconds"]] * cut ||
+      direct < limits[["min_over_trees"]] * build) {
     return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take",
                                                     seconds_text(direct * here))))
   }
   no_less <- problem$rel_error == 0 && problem$abs_error == 0 && !is_compact(problem$kernel) # than all pairs
-  by_trees <- if (no_less) Inf else build + cut * nq * 4e-6
+  by_trees <- if (no_less) Inf else build + cut * nq * limits[["walk_of_a_query"]]
   mesh <- if (try && problem$confidence == 1) mesh_plan(problem)
   mesh_here <- if (!is.null(mesh)) mesh_seconds(mesh, problem$control$threads)
   at_once <- device_at_once(problem, min(direct * here, by_trees * here, mesh_here), try)
   if (!is.null(at_once)) return(at_once)
-  if (mesh_pays(mesh, min(direct, by_trees), 0.5)) {
+  if (mesh_pays(mesh, min(direct, by_trees), limits[["mesh_over_others"]])) {
     return(list(method = "mesh", mesh = mesh,
                 reason = sprintf("about %s over a mesh, %s directly", seconds_text(mesh_here),
                                  seconds_text(direct * here))))
@@ -120,9 +132,8 @@ plan_method <- function(problem, try = FALSE) {
     device <- device_at_once(problem, min(tree, direct) * here, try)
     if (!is.null(device)) return(device)
     if (!try) {
-      # groups differ more than pairs do: near a tie the direct sum is the safer one
-      return(list(method = if (1.15 * tree < direct) "tree" else "direct", trees = trees, chosen = on_cpu,
-                  reason = sprintf("about %s by trees, %s directly", seconds_text(tree * here),
+      return(list(method = if (limits[["trees_over_direct"]] * tree < direct) "tree" else "direct", trees = trees,
+                  chosen = on_cpu, reason = sprintf("about %s by trees, %s directly", seconds_text(tree * here),
                                    seconds_text(direct * here))))
     }
   }
@@ -153,6 +164,6 @@ walk_work <- function(problem, trees) {
   problem$control$threads <- 1L
   split <- split_weights(problem)
   effort <- walk_trees(problem, trees, split, trial = min(4, max(2, ncol(trees$query$x) %/% 20000)))$effort
-  costs <- walk_costs(problem$kernel, nrow(trees$query$x), nrow(split$weights))
+  costs <- kernel_work(problem$kernel, nrow(trees$query$x), nrow(split$weights))
   sum(costs * effort[names(costs)]) * ncol(trees$query$x) / effort[["queries"]]
 }

@@ -109,7 +109,7 @@ features_over_ranks <- function(task, size = 64) {
     phase <- q[open, , drop = FALSE] %*% omega_of(first + k - 1)
     cbind(cos(phase), sin(phase)) %*% sums[[k]] / size
   }
-  pair_work <- pair_cost(p$kernel, d, ncol(w))
+  pair_work <- kernel_work(p$kernel, d, ncol(w))[["pairs"]]
   most <- max(32, floor(p$size$nq * p$size$n * pair_work / ((p$size$nq + p$size$n) * size * (d + 80))))
   out <- batches_over_ranks(task, draw, join, batch, min(most, 4096))
   c(out, list(work = 0, note = sprintf("%d frequencies", out$batches * size)))

@@ -22,9 +22,11 @@ single_sums <- function(problem, chosen, order, tensor = FALSE,
 
 # Where single precision is worth trying for a direct sum, and nothing stands against it.
 may_be_lower <- function(problem) {
-  problem$rel_error >= 1e-3 && !problem$log && is.null(problem$bandwidth$scale) && problem$kernel != "polynomial" &&
+  limits <- kernel_limits()
+  problem$rel_error >= limits[["single_error"]] && !problem$log && is.null(problem$bandwidth$scale) &&
+    problem$kernel != "polynomial" &&
     of_sheet(problem$kernel, "single") != "NEVER" &&
-    as.double(nrow(problem$query)) * nrow(problem$reference) >= 1e8 &&
+    as.double(nrow(problem$query)) * nrow(problem$reference) >= limits[["single_pairs"]] &&
     points_reach(problem$reference, problem$query) / problem$bandwidth$h <= 1e15
 }
 
@@ -32,7 +34,7 @@ may_be_lower <- function(problem) {
 # neither is so, or where sums that take the place of the walk are not direct.
 walk_or_lower <- function(problem, plan) {
   if (!identical(plan$otherwise$method, "direct") || !may_be_lower(problem)) return(NULL)
-  plan$budget <- single_share * plan$budget
+  plan$budget <- kernel_limits()[["single_share"]] * plan$budget
   kernel_walk(problem, plan) %||% kernel_lower(problem, plan$otherwise)
 }
 
@@ -51,7 +53,8 @@ kernel_lower <- function(problem, plan) {
   tree <- (plan$trees %||% native_trees(problem, only_query = TRUE))$query
   order <- tree$order + 1L
   groups <- round(seq(0, length(order) - 64, length.out = 8))
-  if (mean(missed(single_sums(problem, chosen, order[rep(groups, each = 64) + 1:64]))) > 0.2) return(NULL)
+  tried <- single_sums(problem, chosen, order[rep(groups, each = 64) + 1:64])
+  if (mean(missed(tried)) > kernel_limits()[["single_missed"]]) return(NULL)
   out <- single_sums(problem, chosen, order, query = tree)
   again <- missed(out)
   sums <- out$sum

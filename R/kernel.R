@@ -151,7 +151,7 @@ kernel_sum <- function(x, reference = NULL, weights = NULL, kernel = "gaussian",
                        method = c("auto", "direct", "tree", "line", "mesh", "montecarlo", "features",
                                   "nystrom"), log = FALSE, leave_one_out = FALSE, control = list(), seed = NULL,
                        run = NULL, ...) {
-  run <- as_run(run, ranks = TRUE)
+  run <- as_run(run, ranks = TRUE, dry_run = TRUE)
   join_ranks(run$ranks, "kernel_sum", c(each_rank, "x", "reference", "weights", "tree"))
   control <- check_control(control, kernel_sum_control)
   check_dots(..., .control = kernel_sum_control, .known = kernel_names_elsewhere, .inside = polynomial_inside)
@@ -165,8 +165,6 @@ kernel_sum <- function(x, reference = NULL, weights = NULL, kernel = "gaussian",
                             control$confidence, control$tree, log, leave_one_out, run)
   problem["seed"] <- list(seed)
   problem$nodes <- check_node_estimates(control$nodes, problem)
-  devices_for(run$devices, "cpu") # to be right wherever the sums are taken
-  problem["devices"] <- list(run$devices)
   precision <- check_choice(control$precision, c("double", "single", "tensor"), "precision")
   method <- check_choice(method, c("auto", "direct", "tree", "line", "mesh", "montecarlo", "features", "nystrom"),
                          "method")
@@ -182,6 +180,7 @@ kernel_sum <- function(x, reference = NULL, weights = NULL, kernel = "gaussian",
     abort_input("Sums over ranks estimate nodes by bounds or samples.", x = "`nodes` is \"series\".",
                 i = "Use \"auto\", which is \"bounds\" there, or \"samples\".")
   }
+  if (run$dry_run) return(dry_sums(problem, method, precision))
   result <- if (run$ranks) kernel_over_ranks(problem, method)
             else if (precision != "double") kernel_single(problem, method, precision)
             else kernel_run(problem, method)
@@ -267,7 +266,7 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
     rel_error = check_number(rel_error, "rel_error", min = 0, max = 1),
     abs_error = check_number(abs_error, "abs_error", min = 0, max = .Machine$double.xmax),
     confidence = check_number(confidence, "confidence", min = 1e-6, max = 1), log = log, leave_one_out = leave_one_out,
-    polynomial = own$polynomial, seed = NULL, backend = run$backend,
+    polynomial = own$polynomial, seed = NULL, backend = run$backend, devices = run$devices,
     # the back end is entered when it is chosen
     control = run_control("cpu", run$threads, run$progress, task = "Summing kernels")
   )
@@ -464,7 +463,7 @@ walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0
   samples <- nodes %in% c("auto", "samples") && problem$confidence < 1
   walk <- walk_plan(series_use[[nodes]], if (samples) problem$confidence else 1,
                     if (samples) kernel_key(problem$seed) else c(0, 0), trial, budget,
-                    walk_costs(problem$kernel, ncol(problem$reference), nrow(split$weights)))
+                    kernel_work(problem$kernel, ncol(problem$reference), nrow(split$weights)))
   .Call(C_weft_kernel_walk, task, trees$query, trees$reference, walk, problem$control)
 }
 

@@ -115,4 +115,3 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, by = c("
          chosen, started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
          searched = ways)
 }
-

@@ -18,7 +18,32 @@ slownesses <- function() {
 mi_plan <- function(operation, ..., kind = NULL) .Call(C_weft_mi_plan, operation, kind, list(...), slownesses())
 bn_plan <- function(operation, ..., kind = NULL) .Call(C_weft_bn_plan, operation, kind, list(...), slownesses())
 irm_plan <- function(operation, ...) .Call(C_weft_irm_plan, operation, list(...), slownesses())
+kernel_plan <- function(operation, ..., precision = NULL) {
+  .Call(C_weft_kernel_plan, operation, precision, list(...), slownesses())
+}
 regulation_plan <- function(operation, ...) .Call(C_weft_regulation_plan, operation, list(...), slownesses())
+
+# A plan of work whose seconds R predicts itself, such as what a step of gene_network() adds.
+cost <- function(cpu, cuda = Inf, bytes = 0, beside = 0, divided = 0) {
+  list(cpu = as.double(cpu), cuda = as.double(cuda), bytes = as.double(bytes), beside = as.double(beside),
+       divided = as.double(divided))
+}
+
+# How many of `most` devices to take for so many seconds that they can share, where `open` are open. Each further one
+# costs a thread, memory, data sent again and results put together, 2 to 6 ms on two H100; one that is not open has to
+# save twice what opening it takes.
+devices_worth <- function(divided, most, open) {
+  m <- seq_len(most)
+  which.max(divided * (1 - 1 / m) - launching(0.003) * (m - 1) - 2 * 0.35 * pmax(0, m - max(open, 1)))
+}
+
+# Small calls on a device, seconds on the reference machine as seconds here: kernels started, memory taken and given
+# back.
+launching <- function(seconds) seconds * slowness("calls")
+
+# Threads for work of so many seconds of one core: others are not woken for less work than waking them takes
+# (src/core/call/parallel.h).
+worth_threads <- function(seconds, threads) if (seconds < 5e-4) 1L else threads
 
 # What a function returns in a dry run, from what choose_backend() or cpu_only() chose: a data frame of one row. `also`:
 # plans of work that comes before.

@@ -1,4 +1,4 @@
-# What this machine does in a second. Costs (R/cost.R) are seconds on the machine of `reference_rates`, each part bound
+# What this machine does in a second. Plans are seconds on the machine of `reference_rates`, each part bound
 # by one of these rates; they are measured where a choice between CPU and device depends on them, once.
 
 # An H200 and sixteen cores beside it, as weft_calibrate() measured them on 2026-11-23.

@@ -15,15 +15,22 @@
 #' @param progress whether to show a progress bar; `NULL` for the option `weft.progress`, or else only in interactive
 #'   sessions. A function(done, total) is called instead of a bar.
 #' @param verbose whether to say where the work runs, and why.
-#' @param dry_run whether to return a prediction of the work instead of the result, in [bn_scores()] and
-#'   [gene_network()].
+#' @param dry_run whether to return a prediction of the work instead of the result; see below.
 #' @return A list of class `weft_run`.
+#' @section Dry runs: With `dry_run = TRUE`, functions that have several engines check their arguments, choose, and
+#'   return a data frame of one row and class `weft_plan`: the name of the `function`, the `engine` that would do
+#'   most of the work, the `backend`, the predicted `seconds` and `bytes` of memory beside the input (`NA` where
+#'   nothing is predicted), and the `reason` for the back end. These are [mi_rank()], [mi_pairs()], [mi_triples()],
+#'   [mi_tuples()], [mi_matrix()], [mi_network()], [mi_select()], [bn_learn()], [bn_exact()], [bn_search()], [irm()],
+#'   [pca()], [regulation()] and [kernel_sum()]. [bn_scores()] returns the number of sets too, and [gene_network()] a
+#'   row for each step. Seconds are rough, and those of a machine as fast as [weft_calibrate()] says.
 #' @seealso [weft_backend()], [weft_devices()], [weft_ranks()], [weft_sitrep()]
 #' @export
 #' @examples
 #' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
 #' mi_pairs(x, mtcars$am, run = "cpu")
 #' mi_pairs(x, mtcars$am, run = weft_run("cpu", threads = 1, verbose = TRUE))
+#' mi_pairs(x, mtcars$am, run = weft_run(dry_run = TRUE))
 weft_run <- function(backend = NULL, devices = NULL, ranks = FALSE, threads = NULL, memory = NULL, progress = NULL,
                      verbose = FALSE, dry_run = FALSE) {
   if (!is.null(backend)) backend <- check_choice(backend, backends, "backend")
@@ -52,7 +59,9 @@ as_run <- function(run = NULL, ranks = FALSE, dry_run = FALSE) {
   }
   if (run$dry_run && !dry_run) {
     abort_input("`weft_run(dry_run = TRUE)` must be given to a function that predicts its work.",
-                i = "These are bn_scores() and gene_network().")
+                i = paste("These are mi_rank(), mi_pairs(), mi_triples(), mi_tuples(), mi_matrix(), mi_network(),",
+                          "mi_select(), bn_scores(), bn_learn(), bn_exact(), bn_search(), irm(), pca(), regulation(),",
+                          "kernel_sum() and gene_network()."))
   }
   run["threads"] <- list(threads_for(run$threads))
   run

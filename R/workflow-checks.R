@@ -47,7 +47,9 @@ checked_fit <- function(fit, arg) {
     check_format(fit[[step]], sprintf("%s$%s", arg, step))
     if (!holds(sound_step(step, fit[[step]]))) damaged(step)
   }
-  fit$foreign <- vapply(made[!own], function(step) class(fit[[step]])[1L], "")
+  before <- fit$foreign # of a fit that was checked already
+  if (!is.null(before) && !(is.character(before) && all(names(before) %in% names(step_classes)))) damaged("foreign")
+  fit$foreign <- c(vapply(made[!own], function(step) class(fit[[step]])[1L], ""), before[setdiff(names(before), made)])
   fit[made[!own]] <- list(NULL)
   structure(fit, class = "weft_gene_network")
 }

@@ -345,7 +345,7 @@ step_note <- function(step, result, fit) {
 
 # ---- time and memory before the work ----
 
-# What each step costs, as the functions that it calls predict it (R/cost.R); bytes beyond the data.
+# What each step costs, as the functions that it calls predict it (R/plan.R); bytes beyond the data.
 workflow_estimate <- function(q, work) {
   n <- as.double(nrow(q$x))
   p <- as.double(ncol(q$x))

@@ -34,6 +34,7 @@ for (sheet in Sys.glob("src/*/engines.h")) {
   other <- c(other, file)
   if (!checks) writeLines(now, file, useBytes = TRUE)
 }
-if (length(other)) cat(if (checks) "Not the engines of engines.h: run `Rscript tools/engines.R`:" else "Written:", other,
-                       sep = "\n  ")
+if (length(other)) {
+  cat(if (checks) "Not the engines of engines.h: run `Rscript tools/engines.R`:" else "Written:", other, sep = "\n  ")
+}
 quit(status = checks && length(other) > 0L)

@@ -7,7 +7,7 @@
 # Usage: Rscript auto.R [cpu | devices] [--large] [--seconds 140] [--rounds 15] [--csv auto.csv] [--only name]
 #        Rscript auto.R --summary auto.csv
 # `cpu` leaves devices alone. `devices` compares one device with all that the machine has, where functions take them:
-# the default there is `devices = "all"`, which takes as many as pay (R/cost.R).
+# the default there is `devices = "all"`, which takes as many as pay (R/plan.R).
 # Smaller sizes of all functions come first: when the time is up, the largest are missing. --summary reads a file and
 # prints the share of cells up to 1.3, the worst ones, and where predictions were wrong by more than a factor of two.
 # --csv writes the cells, with the machine and the day in the first line; auto-cuda.csv and auto-cpu.csv are such files,

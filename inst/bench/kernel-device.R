@@ -6,7 +6,7 @@
 #   draw       the plots again from the tables in that folder
 #   call       whole calls of kernel_sum() on clustered and uniform points, and native code alone
 #   meshes [SECONDS]   whole calls over points uniform in the unit square, cube or line, 10^4 to 10^8 of them: over a
-#              mesh on the CPU and on the device, directly, along a line, and what "auto" takes, beside what R/cost.R
+#              mesh on the CPU and on the device, directly, along a line, and what "auto" takes, beside what plan.c
 #              predicts; no row begins later than SECONDS (default 50)
 library(weft)
 source("inst/bench/bench.R")

@@ -31,6 +31,7 @@ typedef struct {
   double block, host, first, gram, steps;
 } block_seconds;
 
+/* The same for given sizes; bounds of sides and blocks are those of engines/block.c. */
 static block_seconds seconds_of_blocks(const weft_pca_sizes *sizes)
 {
   const double near = near_of(sizes), all = sizes->n + sizes->p, k = sizes->k, cells = sizes->n * sizes->p;

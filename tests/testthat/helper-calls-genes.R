@@ -108,9 +108,8 @@ gene_call <- function(f, settings, take = plain, agree = same_bits, class = FALS
 }
 
 draw_gene_network <- function() {
-  args <- c(some_genes(), list(clusters = list(method = "irm", chains = 2, sweeps = 5), bayes = list(genes = 5,
-                                                                                                     iterations = 50),
-                               seed = whole(0, 1e6), progress = FALSE))
+  steps <- list(clusters = list(method = "irm", chains = 2, sweeps = 5), bayes = list(genes = 5, iterations = 50))
+  args <- c(some_genes(), list(steps = steps, seed = whole(0, 1e6), progress = FALSE))
   take <- function(fit) {
     list(components = fields("sdev")(fit$components), ranking = plain(fit$ranking), pairs = plain(fit$pairs),
          network = plain(as.matrix(fit$network)), clusters = fields("row_cluster", "col_cluster")(fit$clusters),

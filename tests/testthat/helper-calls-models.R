@@ -51,7 +51,7 @@ draw_regression <- function() {
                kernel = sample(call_kernels, 1), rel_error = pick(0, 1e-4, 1e-2))
   if (chance(0.3)) made$weights <- stats::rexp(n)
   how <- maybe(0.5, newdata = some_queries(p, p$h))
-  bound <- (8 * made$rel_error + 1e-9) * max(abs(y - mean(y)), 1e-12 * max(abs(y)))
+  bound <- (8 * made$rel_error + 1e-9) * max(abs(y - mean(y))) + 1e-15 * max(abs(y))
   predicted_call("kernel_regression", made, how, function(a, b) {
     reached <- exact_sums(list(x = how$newdata %||% p$x, reference = p$x, weights = made$weights,
                                kernel = made$kernel, bandwidth = a$bandwidth))$sum

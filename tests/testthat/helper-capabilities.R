@@ -75,8 +75,21 @@ capability_of <- function(call, what) {
     })
   refused <- function(condition) "no"
   tryCatch({
+    if (what == "devices") return(if (asks_for_devices(call$f, args)) "yes" else "no")
     out <- suppressWarnings(call_with(call$f, args))
     ran <- if (inherits(out, "weft_clusters")) out$backend else attr(out, "backend")
     if (what == "cuda" && identical(ran, "cpu")) "no" else "yes" # some work is always on the CPU
   }, weft_error_input = refused, weft_error_device = refused)
+}
+
+# Whether a call on a device chooses devices by what `run` says of them.
+asks_for_devices <- function(f, args) {
+  asked <- new.env()
+  asked$devices <- FALSE
+  space <- asNamespace("weft")
+  tracer <- bquote(if (backend == "cuda" && !is.null(devices)) assign("devices", TRUE, .(asked)))
+  suppressMessages(trace("devices_for", tracer, print = FALSE, where = space))
+  on.exit(suppressMessages(untrace("devices_for", where = space)))
+  suppressWarnings(call_with(f, args))
+  asked$devices
 }

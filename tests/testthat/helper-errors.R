@@ -161,7 +161,11 @@ irm_arguments <- function(d, fits, path) {
 
 gene_arguments <- function(d, fits, path) {
   q <- list(x = fits$weft_quality)
-  list(
+  parts <- c("findings", "data", "date", "samples", "genes", "pairs", "network", "groups", "bayes", "methods", "run")
+  parts <- stats::setNames(rep(list(list(fit = fits$weft_gene_network)), length(parts)), paste0("report_", parts))
+  sets <- list(fit = fits$weft_gene_network, sets = list(one = letters[1:6]))
+  c(parts, list(report_sets = sets, report_enrichment = sets, report_style = list(), report_script = list(),
+                markdown_text = list(x = "a"),
     gene_bayes = c(q, genes = 4, iterations = 20, chains = 1),
     gene_cells = list(x = d$counts, class = d$genes$class, k = 2, sweeps = 4),
     gene_clusters = c(q, genes = 5),
@@ -175,7 +179,7 @@ gene_arguments <- function(d, fits, path) {
     gene_quality = list(x = d$genes$x, class = d$genes$class), read_gmt = list(file = path("sets.gmt")),
     gene_sets = list(x = letters[1:4], sets = list(one = letters[1:6]), universe = letters),
     weft_report = list(fit = fits$weft_gene_network, file = path("report.html"), open = FALSE)
-  )
+  ))
 }
 
 # What takes or gives classes of other packages.

@@ -291,8 +291,8 @@ test_that("searches give the same on one device and on several", {
   class <- xor(binary[, 3], binary[, 700])
   plain <- function(x) as.data.frame(x)
   for (devices in device_lists()) {
-    on <- function(f, ...) plain(f(..., backend = "cuda", devices = devices))
-    one <- function(f, ...) plain(f(..., backend = "cuda", devices = 0))
+    on <- function(f, ...) plain(call_with(f, list(..., backend = "cuda", devices = devices)))
+    one <- function(f, ...) plain(call_with(f, list(..., backend = "cuda", devices = 0)))
     expect_identical(on(mi_pairs, d$x, d$class, na = "drop", top = 300),
                      one(mi_pairs, d$x, d$class, na = "drop", top = 300))
     expect_identical(on(mi_pairs, binary, class, top = 500), one(mi_pairs, binary, class, top = 500))

@@ -140,17 +140,18 @@ test_that("an outlier that two columns share is no evidence, and a link is found
   expect_lt(p[3, 4], 1e-10)
 })
 
-test_that("bars of kinds are those of every pair", {
+test_that("thresholds of kinds are those of every pair", {
   w <- withr::with_seed(7, { w <- matrix(stats::runif(64), 8); w + t(w) })
-  bars <- list(kind = c(0L, 1L, 2L, 0L, 1L, 1L, 0L, 2L), bar = matrix(c(0.8, 1, Inf, 1, 1.2, 0.5, Inf, 0.5, 0), 3))
-  each <- outer(1:8, 1:8, function(i, j) bars$bar[cbind(bars$kind[i], bars$kind[j]) + 1L])
+  thresholds <- list(kind = c(0L, 1L, 2L, 0L, 1L, 1L, 0L, 2L),
+                     threshold = matrix(c(0.8, 1, Inf, 1, 1.2, 0.5, Inf, 0.5, 0), 3))
+  each <- outer(1:8, 1:8, function(i, j) thresholds$threshold[cbind(thresholds$kind[i], thresholds$kind[j]) + 1L])
   reaches <- w >= each
   for (threads in 1:2) {
     control <- weft:::pass_control(threads)
-    expect_identical(.Call(weft:::C_weft_mi_reaching_thresholds, w, bars, control),
+    expect_identical(.Call(weft:::C_weft_mi_reaching_thresholds, w, thresholds, control),
                      vapply(1:8, function(j) sum(reaches[seq_len(j - 1), j]) + 0, 0))
     other_name <- w
-    expect_identical(.Call(weft:::C_weft_mi_cut_thresholds, w, w, bars, control), w * reaches)
+    expect_identical(.Call(weft:::C_weft_mi_cut_thresholds, w, w, thresholds, control), w * reaches)
     expect_identical(other_name, w) # what has another name is left alone
   }
 })

@@ -20,7 +20,10 @@ test_that("rates are measured, shown and kept for the session", {
 
 test_that("costs follow the rates, each the one that bounds it", {
   rates_known(NULL)
-  costs <- function() unlist(weft:::cost_direct_sums(1e5, 1e5, 3, 1, "gaussian", "double", 4)[c("cpu", "cuda")])
+  costs <- function() {
+    unlist(weft:::kernel_plan("direct", precision = "double", references = 1e5, queries = 1e5, d = 3, m = 1, value = 12,
+                              threads = 4)[c("cpu", "cuda")])
+  }
   usual <- costs()
   half <- weft:::reference_rates
   half["core"] <- half["core"] / 2

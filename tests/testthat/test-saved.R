@@ -61,8 +61,8 @@ test_that("results changed in one place are read, or refused with an error of we
 test_that("longtests/damaged.R has every class of result", {
   table <- getNamespaceInfo("weft", "S3methods")
   printed <- table[table[, 1L] == "print", 2L]
-  here <- c("weft_sitrep", "weft_ranks", "weft_rates", "weft_device_matrix", "weft_example", # of one session, or data
-            "summary.weft_store")
+  here <- c("weft_sitrep", "weft_ranks", "weft_rates", "weft_device_matrix", "weft_run", "weft_plan", # of one session,
+            "weft_example", "summary.weft_store") # or data
   has <- function(f) { # the names of its cases
     text <- paste(deparse(f), collapse = " ")
     unique(regmatches(text, gregexpr("weft_[a-z_]+", text))[[1L]])

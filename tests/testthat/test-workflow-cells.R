@@ -51,7 +51,7 @@ test_that("markers' information is that of the table of groups and seen genes", 
 test_that("metacells are sums of their cells' counts, within groups, classes and batches", {
   class <- rep(c("a", "b"), each = 300)
   batch <- rep(c("x", "y", "z"), 200)
-  cells <- quick(planted$counts, class, batch, least = 5)
+  cells <- quick(planted$counts, class, batch, min_cells = 5)
   expect_identical(as.matrix(cells), cells$counts)
   for (m in c(1, nrow(cells$counts))) {
     own <- which(cells$metacell == m)
@@ -152,7 +152,7 @@ test_that("the workflow goes on with metacells", {
                                                   steps = c(steps, list(cells = cells)))))
   }
   x <- as_store(planted$counts)
-  fit <- run(x, class = planted$type, cells = list(k = 8, metacells = 30, least = 5))
+  fit <- run(x, class = planted$type, cells = list(k = 8, metacells = 30, control = list(min_cells = 5)))
   expect_identical(fit$steps$step[1:2], c("cells", "quality"))
   expect_s3_class(fit$cells, "weft_cells")
   expect_identical(nrow(fit$quality$x), nrow(fit$cells$counts))

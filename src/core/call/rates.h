@@ -1,4 +1,4 @@
-/* Measured rates: what this machine does in a second. R's cost functions (R/cost.R) scale their seconds by them. */
+/* Measured rates: what this machine does in a second. Plans (plan.h) scale their seconds by them. */
 #pragma once
 
 #include "core/call/context.h"

@@ -27,6 +27,7 @@ weft_slowness weft_plan_slowness(SEXP slowness)
   return out;
 }
 
+/* As plan.h says; an engine that is not there is NA. */
 SEXP weft_plan_result(const weft_plan *plan)
 {
   SEXP out = PROTECT(

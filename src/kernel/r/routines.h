@@ -2,6 +2,9 @@
 /* clang-format off */
 #define KERNEL_ROUTINES(R) \
   R(C_weft_kernel_kinds, 0) \
+  R(C_weft_kernel_plan, 4) \
+  R(C_weft_kernel_work, 3) \
+  R(C_weft_kernel_limits, 0) \
   R(C_weft_kernel_points, 5) \
   R(C_weft_kernel_range, 2) \
   R(C_weft_kernel_direct, 2) \

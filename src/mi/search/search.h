@@ -23,7 +23,7 @@ static WEFT_HD inline int weft_mi_is_near(const weft_mi_near *near, uint64_t x, 
          fabs(near->position[x] - near->position[y]) < near->distance;
 }
 
-/* What a search keeps. The thresholds min_mi and min_gain are the user's, in bits (-INFINITY: none), and never change;
+/* What a search keeps. The minima min_mi and min_gain are the user's, in bits (-INFINITY: none), and never change;
  * what rises during a search is the threshold of the best so far, the score of the last of these `top` (mi_threshold in
  * search.cuh, weft_mi_keeper_threshold() in pair_tiles.h). A gain is what is called interaction elsewhere: min_gain is
  * the least that a tuple may have. */

@@ -5,7 +5,7 @@
  * products of planes. One kernel counts: a unit of work is a tile of 128 attributes by 256, a plane of each and a
  * class, or two classes of at most 65,535 rows, which share a word. Counts go to memory; complete attributes have L - 1
  * planes for L levels and those with missing values L, so that only these pay for their ninth product. Another kernel
- * has one thread per pair: it completes the tables from margins, screens by logarithms (counted.h) and scores what
+ * has one thread per pair: it completes the tables from margins, screens by logarithms (counted.cuh) and scores what
  * passes exactly. Tiles go through both in batches. */
 /* Build: hopper. */
 #include <cmath>

@@ -164,8 +164,8 @@ __device__ static inline bool fused_passes(const fused_thresholds &thresholds, f
   return !(thresholds.gain > -INFINITY) || !(fmaxf(joint, 0.0f) - own < thresholds.gain * n - 3 * thresholds.slack);
 }
 
-/* How far n times an information may be off, n being all rows: twice the error of counted.h, as the terms of N_c and N,
- * or those of an attribute's levels, come on top. */
+/* How far n times an information may be off, n being all rows: twice the error of counted.cuh, as the terms of N_c and
+ * N, or those of an attribute's levels, come on top. */
 static inline float fused_slack(uint32_t cells, uint32_t classes, double n)
 {
   return (float) (2 * weft_products_error(cells, classes) * n + WEFT_PRODUCTS_LITTLE);

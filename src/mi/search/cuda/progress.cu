@@ -4,7 +4,7 @@
 #include "mi/search/cuda/progress.cuh"
 
 #define FIRST_PAIRS 1e5    /* pairs before there is a threshold */
-#define FIRST_BARRED 3.2e6 /* with a threshold from single attributes: a tile for most multiprocessors */
+#define FIRST_BEHIND 3.2e6 /* with a threshold from single attributes: a tile for most multiprocessors */
 #define GROWTH 8           /* then so many times more */
 
 /* Fetches the hits of what ran; *overflow when there were more than fit, and then only a higher threshold is kept. */
@@ -79,12 +79,12 @@ static uint64_t units_of(const mi_runner *runner, uint64_t first, double pairs)
 weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *collector, const mi_runner *runner)
 {
   weft_status st = WEFT_OK;
-  const int barred = collector->keeper.bounded && collector->keeper.best.count >= collector->keeper.best.k;
+  const int full = collector->keeper.bounded && collector->keeper.best.count >= collector->keeper.best.k;
   uint64_t first = 0, halved = 0;
   while (first < runner->units) {
     const double seen = runner->until(runner->job, first),
-                 start = collector->started && !runner->patient ? FIRST_BARRED : FIRST_PAIRS;
-    const double pairs = barred || !collector->keeper.bounded ? runner->max_pairs : fmax(start, GROWTH * seen);
+                 start = collector->started && !runner->patient ? FIRST_BEHIND : FIRST_PAIRS;
+    const double pairs = full || !collector->keeper.bounded ? runner->max_pairs : fmax(start, GROWTH * seen);
     uint64_t now = halved ? halved : units_of(runner, first, fmin(pairs, runner->max_pairs));
     int overflow = 0;
     WEFT_TRY(weft_poll(ctx, collector->before + collector->share * (double) first / (double) runner->units, 1));

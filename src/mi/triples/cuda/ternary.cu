@@ -223,7 +223,7 @@ static weft_status look_at_pairs(weft_ctx *ctx, const sorted_job *job, mi_collec
 {
   weft_status st = WEFT_OK;
   const weft_mi_pack *p = job->pack;
-  const int barred = !collector->search->by_interaction && !(collector->search->min_gain > -INFINITY) &&
+  const int behind = !collector->search->by_interaction && !(collector->search->min_gain > -INFINITY) &&
                      collector->keeper.bounded && collector->keeper.best.k + 2 <= p->p;
   unsigned long long best;
   mi_sorted_pairs args;
@@ -241,7 +241,7 @@ static weft_status look_at_pairs(weft_ctx *ctx, const sorted_job *job, mi_collec
   WEFT_TRY(weft_mi_sorted_pairs(ctx, &args, job->mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(&best, args.best, sizeof best, cudaMemcpyDeviceToHost, job->mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(job->mem->stream));
-  if (barred) {
+  if (behind) {
     const int64_t sure = (int64_t) best - SLACK_UNITS - 4 * (int64_t) p->n;
     const double threshold = weft_mi_bits(sure, p->f.unit, p->n);
     if (sure > 0 && threshold > collector->threshold.score) {

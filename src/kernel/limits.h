@@ -1,0 +1,30 @@
+/* The numbers by which kernel sums are planned, which R (R/kernel-plan.R) reads by name. Work is in units of one
+ * dimension of one pair. */
+#pragma once
+
+/* clang-format off */
+#define WEFT_KERNEL_LIMITS(LIMIT) \
+  LIMIT(min_work, 3e7)                /* of all pairs: less is summed directly, */ \
+  LIMIT(min_seconds, 1.5e-3)          /* as is what takes less than this, more in many dimensions, */ \
+  LIMIT(min_over_trees, 1.5)          /* or less than so many times the building of trees */ \
+  LIMIT(walk_of_a_query, 4e-6)        /* seconds of a walk at least */ \
+  LIMIT(trees_over_direct, 1.15)      /* groups differ more than pairs do: near a tie the direct sum is safer */ \
+  LIMIT(mesh_over_others, 0.5)        /* a mesh is taken where it takes less than this share of the others' time */ \
+  LIMIT(mesh_nodes, 1e8)              /* most, where it was not asked for; */ \
+  LIMIT(mesh_nodes_asked, 2e8)        /* where it was */ \
+  LIMIT(grid_references, 2e4)         /* of a device's grid, at least, */ \
+  LIMIT(grid_near, 0.2)               /* and the share of pairs near each other at most */ \
+  LIMIT(grid_over_pairs, 4)           /* time of a pair of a grid over that of a direct sum */ \
+  LIMIT(single_share, 0.6)            /* direct sums in single precision with a tree of the queries, over double */ \
+  LIMIT(single_error, 1e-3)           /* relative error from which single precision is tried, */ \
+  LIMIT(single_pairs, 1e8)            /* and pairs */ \
+  LIMIT(single_missed, 0.2)           /* the share of tried queries that may need double precision */ \
+  LIMIT(line_pairs_of_a_point, 700)   /* pairs that sorting and cells of a line take the time of, for a point; */ \
+  LIMIT(line_pairs_scattered, 30)     /* for a reference, where cells alone do */ \
+  LIMIT(line_few_queries, 64)         /* references for a query where they do, */ \
+  LIMIT(line_scattered_error, 1e-6)   /* with this relative error */ \
+  LIMIT(line_seconds, 1e-3)           /* a line that takes less is taken without a look at meshes */ \
+  LIMIT(factor_points, 20000)         /* of a Gaussian process whose matrix is factored, */ \
+  LIMIT(factor_points_device, 5000)   /* where there is a device */ \
+  LIMIT(factor_always, 200)           /* up to so many points it is, where it has room */
+/* clang-format on */
