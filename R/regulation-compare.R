@@ -51,10 +51,11 @@ compare_regulation <- function(data, placed, groups, permutations, how) {
     how$copies <- copies
     lapply(seq_along(names), function(g) {
       rows <- which(codes == g)
-      samples <- regulation_halves(data[rows, , drop = FALSE], how)
-      choices <- regulation_choices(regulation_scores(placed[rows, , drop = FALSE], how$host, placed = TRUE), samples,
-                                    how, part_of_runs((world - 1) * length(names) + g, worlds * length(names)))
-      if (world == 1) regulation_network(choices, how$genes, how$names, copies, how$host)
+      own <- data[rows, , drop = FALSE]
+      scores <- regulation_scores(placed[rows, , drop = FALSE], how$host, placed = TRUE)
+      choices <- regulation_choices(scores, regulation_halves(own, how), how,
+                                    part_of_runs((world - 1) * length(names) + g, worlds * length(names)))
+      if (world == 1) regulation_network(choices, copies, common_of(own, scores, how), how)
       else list(edges = regulation_edges(choices, length(how$genes$regulators), 0L, how$host))
     })
   }

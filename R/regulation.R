@@ -13,15 +13,34 @@
 #'   and saturation can be fitted. In every half of the samples, forward selection chooses `steps` features for each
 #'   target, each time the one that lowers the residual variance most. The *area* of an edge is the mean over halves of
 #'   (steps - s + 1) / steps, where s is the step at which the regulator was chosen, and of 0 where it was not (Haury
-#'   and others 2012). The *weight* is the area times the variance of the regulator's areas, relative to the largest
-#'   such variance: a regulator that explains many genes well is more likely to explain another (Slawek and Arodz 2013).
-#'   For the same reason, the second half of the resamples slightly favours such regulators in the selection, by the
+#'   and others 2012). The *weight* is the area times the *standing* of the regulator: the variance of its areas,
+#'   relative to the largest such variance, since a regulator that explains many genes well is more likely to explain
+#'   another (Slawek and Arodz 2013); or, where regulators are named, the mean of its areas, relative to the largest.
+#'   The second half of the resamples slightly favours regulators that explain many genes in the selection, too, by the
 #'   factor \eqn{(v / \max v + 0.1 \bar v)^g}, where v are the variances in the first half and
 #'   \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a half, so that the favour fades when there are many samples.
 #'   Halves come in pairs without a common sample; with fewer than 32 samples a "half" has 16 of them, but at most two
 #'   thirds, and the two of a pair share some. Which samples a half holds depends only on the names of the samples (on
 #'   their values where they have none), so that neither reordering the samples nor adding one changes much. With names,
 #'   the units of the genes change nothing; without, other units draw other halves, as another seed does.
+#'
+#' @section What genes have in common: In most expression data all genes follow the same few conditions. Then many
+#'   regulators explain a gene about equally well, and regulators with much standing are those that follow most genes.
+#'   Let b be the mean squared correlation of two genes, less that of independent genes, 1 / (n - 1), and less 0.8 / p,
+#'   which the neighbours of a gene in a network of p genes account for. A share c of the weight, which grows from 0 at
+#'   b = `r common_variation[1]` to 1 at b = `r common_variation[2]`, is then of correlations: the weight is
+#'   \eqn{((1 - c) a + c e) s^{1 - c}} with area a, standing s and *excess* e. Correlations for it are of samples weighed
+#'   by the inverse of \eqn{K + \lambda I}, where K are the products of samples and \eqn{\lambda} the mean of its
+#'   eigenvalues weighed by themselves (p / n times as much for n > p), so that samples that resemble others count less.
+#'   Their \eqn{-\log(1 - r^2) / 2} becomes two standard scores, among all targets of the regulator and among all
+#'   regulators of the target; their signed squares are added, with d the signed root of the sum, and
+#'   \eqn{e = (1 + d / (3 + |d|)) / 2} (after Faith and others 2007).
+#'
+#'   Without a list of regulators, c is also at least what grows from 0 where areas and those of the reversed edges
+#'   correlate by `r both_ways_alike[1]` to 1 where they do by `r both_ways_alike[2]`: such data do not say which gene
+#'   regulates. The area a is then the mean of the edge's, with weight 1, and the reversed edge's, with weight c, and
+#'   `direction` goes to one half. q-values are of areas alone. Of more than 1,000 samples of more than 1,000 genes, and
+#'   of sparse cells, 1,000 stand for all.
 #'
 #' @section Columns of `as.data.frame()`:
 #'
@@ -100,6 +119,9 @@
 #'   on equal noise as well, `weakest`, the condition, `factor`, what the median correlation of each was multiplied by,
 #'   and `p_value`.
 #' @references
+#' Faith and others (2007). Large-scale mapping and validation of *Escherichia coli* transcriptional regulation from a
+#' compendium of expression profiles. *PLoS Biology* 5, e8.
+#'
 #' Haury, Mordelet, Vera-Licona, Vert (2012). TIGRESS: trustful inference of gene regulation using stability selection.
 #' *BMC Systems Biology* 6, 145.
 #'
@@ -195,7 +217,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, nonlinear = TRUE, c
     return(record(out, match.call(), chosen, started))
   }
   choices <- regulation_choices(scores, halves_of(input$data, how), how, part_of_runs(1, 1 + runs))
-  found <- regulation_network(choices, genes, input$names, copies, host)
+  found <- regulation_network(choices, copies, common_of(input$data, scores, how), how)
   stable <- if (runs > 0) regulation_stability(input$data, found, runs, how)
   about <- c(run_record(match.call(), chosen, started), settings,
              list(edges = found$edges, stability = stable, complementary = 2 * half <= input$n))
@@ -324,6 +346,7 @@ regulation_genes <- function(input, scores, regulators, targets, control) {
             "`regulators = \"all\"` takes all genes.")
     out$picked <- most_regulators
   }
+  out$named <- !all && length(out$regulators) < input$p
   out$regulators <- as.integer(out$regulators - 1L)
   out$targets <- as.integer(out$targets - 1L)
   out
@@ -410,13 +433,14 @@ regulation_edges <- function(choices, regulators, world, control) {
   moments <- .Call(C_weft_regulation_counts, choices, of, control)
   of$starts <- c(0, cumsum(moments$counts))
   edges <- .Call(C_weft_regulation_edges, choices, of, control)
-  c(edges, list(starts = of$starts, share = variance_share(moments, dim(choices)[2L])))
+  c(edges, list(starts = of$starts, sums = moments$sums, share = variance_share(moments, dim(choices)[2L])))
 }
 
-# list(weights: a plain matrix, edges)
-regulation_network <- function(choices, genes, names, copies, control) {
-  regulators <- names[genes$regulators + 1L]
-  targets <- names[genes$targets + 1L]
+# list(weights: a plain matrix, edges). common: see common_of().
+regulation_network <- function(choices, copies, common, how) {
+  control <- how$host
+  regulators <- how$names[how$genes$regulators + 1L]
+  targets <- how$names[how$genes$targets + 1L]
   need <- 8 * as.double(length(regulators)) * length(targets)
   have <- host_free()
   if (have >= 0 && need > have) {
@@ -429,11 +453,10 @@ regulation_network <- function(choices, genes, names, copies, control) {
     null <- lapply(seq_len(copies), function(copy) regulation_edges(choices, length(regulators), copy, control)$area)
     area_q_values(edges$area, unlist(null, use.names = FALSE), copies)
   }
-  weights <- .Call(C_weft_regulation_weights,
-                   c(edges[c("from", "area", "starts", "share")], full = dim(choices)[1L] * dim(choices)[4L]),
-                   control)
-  edges$share <- edges$starts <- NULL
-  attr(weights, "dimnames") <- list(regulators, targets)
+  full <- dim(choices)[1L] * dim(choices)[4L]
+  weights <- matrix(0, length(regulators), length(targets), dimnames = list(regulators, targets))
+  weights[pair_number(edges, dim(weights))] <- edge_weights(edges, how$genes, full, common, control)
+  edges[c("share", "sums", "starts")] <- NULL
   list(weights = weights, edges = edges)
 }
 

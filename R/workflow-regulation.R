@@ -75,9 +75,10 @@ regulation_text <- function(r, top) {
 
 regulation_methods <- function(r) {
   sprintf(paste("The network is directed: for every gene regressions on %d features of other genes were chosen by",
-                "forward selection on %d halves of the samples (stability selection, Haury and others 2012; weights by",
-                "Slawek and Arodz 2013). Edges are shown at a false discovery rate of %g, estimated with %d cop%s of",
-                "the",
+                "forward selection on %d halves of the samples (stability selection, Haury and others 2012; edges are",
+                "ranked by how early and often they were chosen, by how much their regulator is, and, where all genes",
+                "have much in common, by correlations less their background). Edges are shown at a false discovery",
+                "rate of %g, estimated with %d cop%s of the",
                 "data whose targets were permuted."),
           as.integer(attr(r, "steps")), as.integer(attr(r, "resamples")), attr(r, "fdr") %||% 1,
           as.integer(attr(r, "copies")),

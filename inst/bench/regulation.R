@@ -3,6 +3,7 @@
 # KBoost brings them.
 # Usage: Rscript regulation.R [sets] [file.csv] [seconds] [name of a kind or a method ...]
 # By default 20 sets of every kind, by every method.
+# Public data of bacteria and cells: regulation-real.R.
 # Peers where they are installed: minet, parmigene, GENIE3, ennet, KBoost, tigress. A peer that has taken so many
 # seconds on a kind is left out of its further sets. Tables are written after each kind: file.csv, file-calls.csv (false
 # discovery rates; rate 0: how many sets of permuted data have an edge at .05) and file-direction.csv. What was measured

@@ -88,6 +88,50 @@ reference_area <- function(choices, regulators, world = 1L) {
   area / halves
 }
 
+# The weights of areas (regulators x targets, numbers of genes from 1). scores: of all genes.
+reference_weights <- function(area, scores, regulators = seq_len(nrow(area)), targets = seq_len(ncol(area)),
+                              named = FALSE) {
+  n <- nrow(scores)
+  ramp <- function(v, from, to) min(1, max(0, (v - from) / (to - from)))
+  r <- suppressWarnings(stats::cor(scores))
+  varied <- which(apply(scores, 2, stats::sd) > 0)
+  r[is.na(r)] <- 0
+  diag(r) <- as.numeric(seq_len(ncol(r)) %in% varied)
+  mean_square <- mean(r[varied, varied][upper.tri(diag(length(varied)))]^2)
+  share <- ramp(mean_square - 1 / (n - 1) - 0.8 / length(varied), 0.06, 0.1)
+  standing <- if (named) rowMeans(area) else apply(area, 1, stats::var)
+  standing <- standing / max(standing)
+  mixed <- area
+  if (!named) {
+    both <- intersect(regulators, targets)
+    forth <- area[match(both, regulators), match(both, targets)]
+    off <- diag(length(both)) == 0
+    alike <- if (length(both) > 2) stats::cor(forth[off], t(forth)[off]) else 0
+    share <- max(share, ramp(alike, 0.75, 0.85))
+    back <- 0 * area
+    back[match(both, regulators), match(both, targets)] <- t(forth)
+    mixed <- (area + share * back) / (1 + share)
+  }
+  if (share == 0) return(area * standing)
+  ridge <- sum(r^2) / length(varied) * min(1, length(varied) / n)
+  weighed <- r %*% solve(r + diag(ridge, nrow(r)))
+  own <- sqrt(pmax(diag(weighed), 0))
+  own[own < 1e-6] <- 1
+  squared <- (weighed / own / rep(own, each = length(own)))[regulators, targets]^2
+  related <- -0.5 * log(1 - pmin(squared, 1 - 1e-12))
+  related[outer(regulators, targets, `==`)] <- NA
+  z <- function(m) {
+    deviation <- apply(m, 1, stats::sd, na.rm = TRUE)
+    out <- (m - rowMeans(m, na.rm = TRUE)) / deviation
+    out[is.na(deviation) | deviation < 1e-12, ] <- 0
+    out
+  }
+  squares <- z(related) * abs(z(related)) + t(z(t(related)) * abs(z(t(related))))
+  distance <- sign(squares) * sqrt(abs(squares))
+  weight <- ((1 - share) * mixed + share * (0.5 + 0.5 * distance / (3 + abs(distance)))) * standing^(1 - share)
+  ifelse(area > 0, weight, 0)
+}
+
 # Samples of a chain and some noise; the first columns regulate.
 regulated <- function(n, p) {
   x <- matrix(stats::rnorm(n * p), n, dimnames = list(NULL, sprintf("g%d", seq_len(p))))

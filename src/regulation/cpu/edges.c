@@ -124,30 +124,3 @@ weft_status weft_regulation_list(weft_ctx *ctx, const weft_regulation_chosen *ch
 {
   return all_targets(ctx, chosen, NULL, NULL, starts, out);
 }
-
-/* The weights of one target's edges, as weft_regulation_weights() gives them. */
-static void write_weights(const weft_regulation_edges *edges, const double *starts, size_t target, size_t regulators,
-                          double full, const double *share, double *out)
-{
-  memset(out, 0, regulators * sizeof *out);
-  for (size_t k = (size_t) starts[target]; k < (size_t) starts[target + 1]; k++) {
-    const size_t j = (size_t) edges->regulator[k] - 1;
-    out[j] = edges->area[k] / full * share[j];
-  }
-}
-
-weft_status weft_regulation_weights(weft_ctx *ctx, const weft_regulation_edges *edges, const double *starts,
-                                    size_t regulators, size_t targets, double full, const double *share, double *out)
-{
-  weft_status st = WEFT_OK;
-  const int64_t batch = (int64_t) (1 + ctx->threads * 4e7 / ((double) regulators + 1)), count = (int64_t) targets;
-  for (int64_t first = 0; first < count; first += batch) {
-    const int64_t end = first + batch < count ? first + batch : count;
-    WEFT_TRY(weft_poll(ctx, (double) first, (double) targets));
-    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * (double) regulators), static)
-    for (int64_t t = first; t < end; t++)
-      write_weights(edges, starts, (size_t) t, regulators, full, share, out + (size_t) t * regulators);
-  }
-done:
-  return st;
-}

@@ -20,8 +20,5 @@ typedef struct {
   int32_t *regulator, *target, *area, *signed_area, *times, *both;
 } weft_regulation_edges;
 
-/* out (regulators × targets): area / full times the regulator's share, 0 where there is no edge. */
-weft_status weft_regulation_weights(weft_ctx *ctx, const weft_regulation_edges *edges, const double *starts,
-                                    size_t regulators, size_t targets, double full, const double *share, double *out);
 weft_status weft_regulation_list(weft_ctx *ctx, const weft_regulation_chosen *chosen, const double *starts,
                                  const weft_regulation_edges *out);

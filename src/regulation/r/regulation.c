@@ -304,33 +304,3 @@ SEXP C_weft_regulation_edges(SEXP choices, SEXP of, SEXP control)
   for (int k = 0; k < 6; k++) *vectors[k] = INTEGER(weft_result_put(out, fields[k], Rf_allocVector(INTSXP, count)));
   WEFT_RUN_RETURN(out, control, edges, &job);
 }
-
-typedef struct {
-  weft_regulation_edges edges;
-  const double *starts, *share;
-  size_t regulators, targets;
-  double full, *out;
-} weights_job;
-WEFT_WORK(weights, weights_job,
-          weft_regulation_weights(ctx, &job->edges, job->starts, job->regulators, job->targets, job->full, job->share,
-                                  job->out))
-
-/* A matrix, regulators × targets. edges: list(regulator and area of each edge; starts: where each target's begin;
- * share: of each regulator; full: the largest area there can be). */
-SEXP C_weft_regulation_weights(SEXP edges, SEXP control)
-{
-  weft_record given = weft_record_open(edges, "edges");
-  const int regulators = Rf_length(weft_record_field(&given, "share")),
-            targets = Rf_length(weft_record_field(&given, "starts")) - 1;
-  weights_job job = { .starts = weft_record_doubles(&given, "starts", targets + 1.0),
-                      .share = weft_record_doubles(&given, "share", regulators),
-                      .regulators = (size_t) regulators,
-                      .targets = (size_t) targets,
-                      .full = weft_record_number(&given, "full") };
-  job.edges.regulator = (int32_t *) weft_record_integers(&given, "from", job.starts[targets]);
-  job.edges.area = (int32_t *) weft_record_integers(&given, "area", job.starts[targets]);
-  weft_record_close(&given);
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, regulators, targets));
-  job.out = REAL(out);
-  WEFT_RUN_RETURN(out, control, weights, &job);
-}

@@ -10,6 +10,5 @@
   R(C_weft_regulation_select, 5) \
   R(C_weft_regulation_hubs, 3) \
   R(C_weft_regulation_counts, 3) \
-  R(C_weft_regulation_edges, 3) \
-  R(C_weft_regulation_weights, 2)
+  R(C_weft_regulation_edges, 3)
 /* clang-format on */
