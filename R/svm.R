@@ -83,10 +83,10 @@ svm_values <- function(parts, new, rel_error, run) {
     new[, columns] <- centred / rep(parts$x_scale$scale, each = nrow(new))
   }
   k <- parts$kernel
+  kernel <- if (k$kernel == "polynomial") kernel_polynomial(k$degree, k$offset, k$scale) else k$kernel
   values <- lapply(parts$problems, function(p) {
-    sums <- kernel_sum(new, p$vectors, weights = p$coefficients,
-                       kernel = kernel_polynomial(scale = k$scale, offset = k$offset, degree = k$degree),
-                       bandwidth = k$bandwidth, rel_error = if (k$kernel == "polynomial") 0 else rel_error, run = run)
+    sums <- kernel_sum(new, p$vectors, weights = p$coefficients, kernel = kernel, bandwidth = k$bandwidth,
+                       rel_error = if (k$kernel == "polynomial") 0 else rel_error, run = run)
     matrix(sums, nrow(new)) - rep(p$intercepts, each = nrow(new))
   })
   out <- do.call(cbind, values)

@@ -218,6 +218,22 @@ test_that("what models are asked for wrongly is a classed error", {
   expect_warning(gp_regression(x, 1:3, noise = 1e-9, rank = 0, max_iterations = 1), class = "weft_warning_convergence")
 })
 
+test_that("decision values are those of plain sums, with every kernel of a support vector machine", {
+  x <- withr::with_seed(3, matrix(stats::rnorm(60), 20))
+  new <- x[c(2, 9), ] + 0.1
+  model <- structure(class = "svm", list(
+    sparse = FALSE, type = 0, gamma = 0.3, coef0 = 0.7, degree = 3, scaled = rep(FALSE, 3), nclasses = 2, SV = x,
+    nSV = c(8, 12), rho = 0.4, coefs = matrix(seq(-1, 1, length.out = 20)), labels = 1:2, levels = c("a", "b")
+  ))
+  squares <- outer(seq_len(2), seq_len(20), Vectorize(function(i, j) sum((new[i, ] - x[j, ])^2)))
+  kernels <- list(tcrossprod(new, x), (0.3 * tcrossprod(new, x) + 0.7)^3, exp(-0.3 * squares))
+  for (k in 0:2) {
+    model$kernel <- k
+    expect_equal(unname(drop(svm_predict(model, new, decision = TRUE))), drop(kernels[[k + 1]] %*% model$coefs) - 0.4,
+                 tolerance = 1e-12)
+  }
+})
+
 test_that("a support vector machine whose parts do not fit is refused", {
   withr::local_seed(8)
   model <- structure(class = "svm", list(
