@@ -257,7 +257,7 @@ argument_meant <- function(name, has, known, inside) {
   if (is.null(at)) "" else sprintf("; did you mean `%s`?", at)
 }
 
-# Of `words` the one most like `word`: one begins or ends with the other, or few letters differ. NULL where none is.
+# The word in `words` that is most like `word`: one begins or ends with the other, or few letters differ. NULL: none.
 most_alike <- function(word, words) {
   if (!length(words) || !nzchar(word) || nchar(word) > 100L) return(NULL)
   part <- words[startsWith(words, word) | startsWith(word, words) | endsWith(words, word)]

@@ -8,8 +8,8 @@
 # The numbers that decide (src/kernel/limits.h), by name, and `unit`, the seconds of a unit of work.
 kernel_limits <- function() .Call(C_weft_kernel_limits)
 
-# Work of what a walk counts, of which `pairs` is that of any pair, in units of one dimension of one pair; m: columns of
-# weights.
+# Work for each thing that a walk counts, in units of one dimension of one pair; `pairs` is the work of one pair, and
+# `m` the number of columns of weights.
 kernel_work <- function(kernel, d, m) .Call(C_weft_kernel_work, kernel_kinds[[kernel]]$cost, d, m)
 
 cost_of_direct <- function(problem, precision = "double") {
@@ -18,7 +18,7 @@ cost_of_direct <- function(problem, precision = "double") {
               threads = problem$control$threads)
 }
 
-# Of building trees that are not there, in seconds of one thread.
+# Seconds of one thread for building the trees that do not exist yet.
 cost_of_trees <- function(problem) {
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   kernel_plan("trees", references = if (built) 0 else nrow(problem$reference),

@@ -29,9 +29,9 @@ cost <- function(cpu, cuda = Inf, bytes = 0, beside = 0, divided = 0) {
        divided = as.double(divided))
 }
 
-# How many of `most` devices to take for so many seconds that they can share, where `open` are open. Each further one
-# costs a thread, memory, data sent again and results put together, 2 to 6 ms on two H100; one that is not open has to
-# save twice what opening it takes.
+# The number of devices, `most` at most, for `divided` seconds of work that they can share. `open` of them are open.
+# Each further one costs a thread, memory, sending the data again and merging results: 2 to 6 ms on two H100. One that
+# is not open must save twice the time that opening it takes.
 devices_worth <- function(divided, most, open) {
   m <- seq_len(most)
   which.max(divided * (1 - 1 / m) - launching(0.003) * (m - 1) - 2 * 0.35 * pmax(0, m - max(open, 1)))
@@ -41,8 +41,7 @@ devices_worth <- function(divided, most, open) {
 # back.
 launching <- function(seconds) seconds * slowness("calls")
 
-# Threads for work of so many seconds of one core: others are not woken for less work than waking them takes
-# (src/core/call/parallel.h).
+# Threads for work that takes one core `seconds`: one where waking others takes longer (src/core/call/parallel.h).
 worth_threads <- function(seconds, threads) if (seconds < 5e-4) 1L else threads
 
 # What a function returns in a dry run, from what choose_backend() or cpu_only() chose: a data frame of one row. `also`:

@@ -6,12 +6,12 @@
 common_variation <- c(0.06, 0.1)
 own_variation <- 0.8 # what a gene's squared correlations with its neighbours in the network add up to
 
-# The same of the correlation between areas and those of the reversed edges: the data do not say which way.
+# The same limits for the correlation of areas with those of the reversed edges, where the data do not show directions.
 both_ways_alike <- c(0.75, 0.85)
 
 between <- function(v, limits) min(1, max(0, (v - limits[1L]) / diff(limits)))
 
-max_common_samples <- 1000L # of many genes; of few, as many as have max_common_values values
+max_common_samples <- 1000L # for many genes; for few genes, max_common_values values in all
 max_common_values <- 2^24
 
 # list(share: of correlations in the weights, from 0 to 1; z: scores; gram: products of their columns or, if they are

@@ -1,7 +1,7 @@
 /* The numbers by which plan.c chooses engines; kernels rely on some of them. */
 #pragma once
 
-/* Of the device's table (cuda/table/kernels.cuh). */
+/* Limits of the table on a device (cuda/table/kernels.cuh). */
 #define WEFT_BN_TABLE_MEMBERS 32     /* most members of a set, its child and two that tiles share */
 #define WEFT_BN_TABLE_CELLS 32768u   /* of a prefix, with the child */
 #define WEFT_BN_TABLE_LISTED 8192u   /* those that hold a row */

@@ -75,9 +75,9 @@ static weft_plan plan_near(const weft_bn_sizes *sizes, const weft_slowness *slow
 
 /* ---- chains ---- */
 
-/* Steps of so many chains, each of which goes on one thread through so many temperatures. A single chain is slow on a
- * device, and thousands are not slower than one. What each chain found is put together on the host, whichever the back
- * end. Half of the steps over layers draw a parent set for every node. */
+/* Steps of all chains. Each chain runs on one thread, through all its temperatures. On a device a single chain is slow,
+ * and thousands take no longer than one. The host merges the chains' findings on both back ends. Half of the steps over
+ * layers draw a parent set for every node. */
 static weft_plan plan_chains(weft_bn_target target, const weft_bn_sizes *sizes, const weft_slowness *slow)
 {
   static const weft_bn_engine engines[] = { WEFT_BN_MAX_CHAINS, WEFT_BN_SUM_CHAINS, WEFT_BN_LAYER_CHAINS };
@@ -103,7 +103,7 @@ static weft_plan plan_chains(weft_bn_target target, const weft_bn_sizes *sizes, 
 
 /* ---- exact answers ---- */
 
-/* What either back end holds for each subset: one number, or one of 12 bytes for each node and two more. */
+/* Bytes for each subset on both back ends: one number, or 12 bytes for each node and for two more. */
 static double subset_bytes(weft_bn_posterior posterior, double p)
 {
   return posterior == WEFT_BN_POSTERIOR_DAG ? 12 * (p + 2) : 8;

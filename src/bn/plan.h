@@ -54,7 +54,7 @@ weft_plan weft_bn_plan(weft_bn_operation operation, int kind, const weft_bn_size
 /* Whether all sets are counted at once, each for all its children, rather than child by child: that costs one count for
  * each of `joint_sets`, by child about two for each of `sets`. */
 int weft_bn_counts_jointly(weft_bn_score score, int interventions, double joint_sets, double sets);
-/* Whether a device counts sets of so many parents, whose widest have so many cells. */
+/* Whether a device can count sets of up to max_parents parents, the widest of which has `cells` cells. */
 int weft_bn_device_counts(double max_parents, double n, double cells, double family_cells);
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 static const char *const engine_names[] = { WEFT_IRM_ENGINES(NAME) NULL };
 #undef NAME
 
-/* What has no device code. */
+/* Why a call stays on the CPU; NULL: it has device code. */
 static const char *stays(const weft_irm_sizes *sizes)
 {
   if (sizes->collapsed) return "The collapsed sampler runs";

@@ -7,8 +7,8 @@
 
 typedef enum {
   WEFT_IRM_RUN,  /* all sizes but devices: sweeps of all chains */
-  WEFT_IRM_SWEEP /* rows, columns, links, k, devices, nodes: one sweep of one chain on so many devices: `cuda`, and what
-                    it waits for on the host: `beside` */
+  WEFT_IRM_SWEEP /* rows, columns, links, k, devices, nodes: a sweep of a chain: `cuda` on that number of devices,
+                    `beside` on the host while they wait */
 } weft_irm_operation;
 
 #define WEFT_IRM_OPERATION_NAMES "run", "sweep"

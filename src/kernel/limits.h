@@ -6,7 +6,7 @@
 #define WEFT_KERNEL_LIMITS(LIMIT) \
   LIMIT(min_work, 3e7)                /* of all pairs: less is summed directly, */ \
   LIMIT(min_seconds, 1.5e-3)          /* as is what takes less than this, more in many dimensions, */ \
-  LIMIT(min_over_trees, 1.5)          /* or less than so many times the building of trees */ \
+  LIMIT(min_over_trees, 1.5)          /* or less than this many times the building of trees */ \
   LIMIT(walk_of_a_query, 4e-6)        /* seconds of a walk at least */ \
   LIMIT(trees_over_direct, 1.15)      /* groups differ more than pairs do: near a tie the direct sum is safer */ \
   LIMIT(mesh_over_others, 0.5)        /* a mesh is taken where it takes less than this share of the others' time */ \
@@ -14,7 +14,7 @@
   LIMIT(mesh_nodes_asked, 2e8)        /* where it was */ \
   LIMIT(grid_references, 2e4)         /* of a device's grid, at least, */ \
   LIMIT(grid_near, 0.2)               /* and the share of pairs near each other at most */ \
-  LIMIT(grid_over_pairs, 4)           /* time of a pair of a grid over that of a direct sum */ \
+  LIMIT(grid_over_pairs, 4)           /* time of a pair in a grid over its time in a direct sum */ \
   LIMIT(single_share, 0.6)            /* direct sums in single precision with a tree of the queries, over double */ \
   LIMIT(single_error, 1e-3)           /* relative error from which single precision is tried, */ \
   LIMIT(single_pairs, 1e8)            /* and pairs */ \
@@ -26,5 +26,5 @@
   LIMIT(line_seconds, 1e-3)           /* a line that takes less is taken without a look at meshes */ \
   LIMIT(factor_points, 20000)         /* of a Gaussian process whose matrix is factored, */ \
   LIMIT(factor_points_device, 5000)   /* where there is a device */ \
-  LIMIT(factor_always, 200)           /* up to so many points it is, where it has room */
+  LIMIT(factor_always, 200)           /* up to this many points always, if memory allows */
 /* clang-format on */

@@ -1,4 +1,4 @@
-/* What the room's engines take (engines.h), and the numbers by which they are chosen (limits.h). The choice itself is
+/* Costs of the room's engines (engines.h), and the numbers by which they are chosen (limits.h). The choice itself is
  * R's (R/kernel-plan.R): for walks it needs the work of some groups of queries, which is counted by walking them. */
 #pragma once
 
@@ -40,7 +40,7 @@ typedef struct weft_kernel_sizes {
 weft_plan weft_kernel_plan(weft_kernel_operation operation, weft_kernel_precision precision,
                            const weft_kernel_sizes *sizes, const weft_slowness *slow);
 
-/* Work of a walk over two trees for each of what its effort counts; that of pairs is the work of one pair of a direct
+/* Work of a walk over two trees, for each thing that its effort counts; for pairs, the work of one pair in a direct
  * sum. */
 typedef struct weft_walk_costs {
 #define WEFT_WALK_COST_FIELD(name) double name;

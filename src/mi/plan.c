@@ -108,7 +108,7 @@ weft_mi_engine weft_mi_permutation_engine(const weft_mi_facts *facts)
 
 /* ---- seconds ---- */
 
-/* A plan of so many seconds on either back end, and bytes of the host. */
+/* A plan with its engines, its seconds on both back ends and bytes of the host. */
 static weft_plan plan_of(weft_mi_engine on_cpu, double cpu, weft_mi_engine on_device, double cuda, double bytes)
 {
   const weft_plan plan = {
@@ -139,7 +139,7 @@ static weft_plan plan_rank_permute(const weft_mi_sizes *sizes, const weft_slowne
   return plan;
 }
 
-/* What R's sizes say of a pack on a Hopper device. */
+/* The facts of a pack on a Hopper device, from R's sizes. */
 static weft_mi_facts facts_of_sizes(const weft_mi_sizes *sizes)
 {
   const uint32_t levels = (uint32_t) sizes->levels, classes = (uint32_t) sizes->classes;
@@ -252,7 +252,7 @@ static weft_plan plan_numbers(int estimator, const weft_mi_sizes *sizes, const w
   const double each = ksg ? n * 7e-7 : kendall ? 3e-7 + n * n * 3e-11 : n * 4e-10;
   const double gain = ksg ? 1200 : kendall ? 30 : 250; /* of a device over one core */
   const double sorted = weft_on_core(slow, n * sqrt(2 * pairs) * 1e-7 / sizes->threads);
-  const double threads = ksg ? fmin(sizes->threads, 1 + pairs / 64) : sizes->threads; /* tiles of so many pairs */
+  const double threads = ksg ? fmin(sizes->threads, 1 + pairs / 64) : sizes->threads; /* tiles of 64 pairs */
   weft_plan plan =
       plan_of(WEFT_MI_NUMERIC_MATRIX, weft_on_core(slow, pairs * each / threads), WEFT_MI_NUMERIC_MATRIX,
               weft_launching(slow, 5e-4) + weft_on_device(slow, pairs * each / gain) + weft_fetched(slow, 24 * pairs),
@@ -261,12 +261,12 @@ static weft_plan plan_numbers(int estimator, const weft_mi_sizes *sizes, const w
   return plan;
 }
 
-/* Seconds of a network's p x p matrix: on the CPU p^power * cpu, shared by threads or by as many as memory serves; on a
- * device, where a few readings of the matrix are too little for one. ARACNE reads rows that no cache holds for every
- * triangle. */
+/* Seconds of a network's p x p matrix: on the CPU p^power * cpu, shared by all threads or by those that memory can
+ * serve; on a device where the work is more than a few readings of the matrix. ARACNE reads rows that no cache holds
+ * for every triangle. */
 typedef struct {
   double cpu, cuda;
-  int cubed, shared; /* shared: 0 one thread, 1 as many as memory serves, 2 all */
+  int cubed, shared; /* shared: 0 one thread, 1 those that memory can serve, 2 all */
 } network_seconds;
 
 static network_seconds seconds_of_network(weft_network_method method)

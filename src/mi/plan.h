@@ -60,7 +60,7 @@ weft_plan weft_mi_plan(weft_mi_operation operation, int kind, const weft_mi_size
 
 /* ---- what a device asks ---- */
 
-/* What the choice of an engine on a device looks at. */
+/* The facts by which an engine on a device is chosen. */
 typedef struct weft_mi_facts {
   uint64_t n, p;
   uint32_t classes, per; /* of all strata, of one */

@@ -1,8 +1,8 @@
 /* The numbers by which plan.c and the engines choose. */
 #pragma once
 
-/* Filtering the Gram matrix takes up to so many components (of WEFT_PCA_PANEL, some are for the guard); up to these
- * orders all eigenvectors take no longer, whatever the spectrum. */
+/* Filtering the Gram matrix finds up to this number of components (a few of WEFT_PCA_PANEL are for the guard). Up to
+ * the orders below, all eigenvectors take no longer, whatever the spectrum. */
 #define WEFT_PCA_FILTER_K 52
 #define WEFT_PCA_FILTER_ABOVE_CPU 1024
 #define WEFT_PCA_FILTER_ABOVE_DEVICE 512

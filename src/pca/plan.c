@@ -7,7 +7,7 @@ static const char *const engine_names[] = { WEFT_PCA_ENGINES(NAME) NULL };
 
 enum { KRYLOV, GRAM, VECTORS, METHODS }; /* gs and nipals go vector by vector */
 
-/* What a method takes. */
+/* The cost of a method. */
 typedef struct {
   double cpu, cuda, bytes, beside, divided;
 } method_cost;
@@ -23,9 +23,9 @@ static double usual_blocks(double near, double k) { return fmin(20, ceil(near / 
 
 /* ---- dense, on the CPU ---- */
 
-/* What the engines that go block by block take of dense n x p on the CPU, in seconds of one core: `block`, one of
- * krylov's, of which the `first` are quicker, and of it `host`, small matrices, whichever the back end; and all of
- * gram, `gram` and `steps` for each block that krylov would take, whose number the spectrum decides. Fitted to 1 to 100
+/* The time of engines that go block by block over a dense n x p on the CPU, in seconds of one core. Krylov: `block` for
+ * a block (the `first` are quicker), of which `host` is for small matrices on both back ends. Gram: `gram`, and `steps`
+ * for each block that krylov would take; their number depends on the spectrum. Fitted to 1 to 100
  * components of 200 x 200 to 10,000 x 300 with flat, falling and gapped spectra: within 1.4. */
 typedef struct {
   double block, host, first, gram, steps;

@@ -11,7 +11,7 @@ typedef enum { WEFT_PCA_DENSE, WEFT_PCA_RESIDENT, WEFT_PCA_SPARSE, WEFT_PCA_STOR
 
 #define WEFT_PCA_KIND_NAMES "dense", "resident", "sparse", "stored", "blocks"
 
-/* What may be asked for: a method, the one that takes least, or, only to predict, whatever takes least on the CPU. */
+/* The method asked for: one of them, the quickest, or (for predictions only) the quickest on the CPU. */
 typedef enum {
   WEFT_PCA_BY_KRYLOV,
   WEFT_PCA_BY_GRAM,

@@ -5,7 +5,7 @@
 static const char *const engine_names[] = { WEFT_REGULATION_ENGINES(NAME) NULL };
 #undef NAME
 
-/* What both kinds of plans count: features, targets with their copies. */
+/* The counts in both kinds of plans: features, and targets with their copies. */
 static double features_of(const weft_regulation_sizes *sizes) { return sizes->regulators * (1 + sizes->hinges); }
 static double targets_of(const weft_regulation_sizes *sizes) { return sizes->targets * (1 + sizes->copies); }
 
@@ -31,7 +31,7 @@ static weft_plan plan_dense(const weft_regulation_sizes *sizes, const weft_slown
   return plan;
 }
 
-/* The same of sparse cells: on the CPU block by block of what is stored, on a device dense. */
+/* Plans for sparse cells: the CPU goes block by block over the stored values, a device over dense ones. */
 static weft_plan plan_cells(const weft_regulation_sizes *sizes, const weft_slowness *slow)
 {
   const double features = features_of(sizes), targets = targets_of(sizes), stored = sizes->stored;

@@ -1,8 +1,8 @@
-/* What a room's plan.c says of a call before it begins: the engines that would do the work, what it costs on either
- * back end, and why. The constants of plans are seconds on the machine of `reference_rates` (R/rates.R), of one core
- * where a core does the work; each part is scaled by the rate of this machine that bounds it. They were fitted to whole
- * calls (inst/bench/auto.R). Seconds of a device include sending the data and fetching the result, but not starting
- * the device, which R adds once per session. Sizes are doubles: products of them exceed what integers hold. */
+/* A plan: what a room's plan.c predicts of a call: the engines that would do the work, their costs on both back ends,
+ * and why. The constants of plans are seconds on the machine of `reference_rates` (R/rates.R), of one core where a core
+ * does the work; each part is scaled by the rate of this machine that bounds it. They were fitted to whole calls
+ * (inst/bench/auto.R). Seconds of a device include sending the data and fetching the result, but not starting the
+ * device, which R adds once per session. Sizes are doubles: products of them exceed what integers hold. */
 #pragma once
 
 #include <math.h>
@@ -21,8 +21,8 @@ typedef struct weft_plan {
    * one. NULL: none. */
   const char *on_cpu, *on_device, *on_hopper;
   double cpu, cuda; /* seconds of the work; INFINITY: the back end cannot do it */
-  /* Of host memory beside the input; of the same where a device does the work, 0: as many; and of the device's that it
-   * must have, 0: it works in parts of what there is. */
+  /* bytes: host memory beside the input. bytes_cuda: the same where a device does the work (0: as `bytes`).
+   * device_bytes: memory that the device must have (0: it works in parts that fit). */
   double bytes, bytes_cuda, device_bytes;
   double beside;  /* seconds that no choice changes: checks, packing, R's memory for the result */
   double divided; /* those of the device's that several devices share */

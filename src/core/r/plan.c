@@ -1,4 +1,4 @@
-/* What R asks of plans, and what it is told; see plan.h. */
+/* Plans for R: its questions and the answers; see plan.h. */
 #include <string.h>
 #include "core/r/plan.h"
 #include "core/r/record.h"
