@@ -23,7 +23,7 @@
 #'
 #' @examples
 #' if (requireNamespace("Biobase", quietly = TRUE)) {
-#'   e <- weft_example("expression", n = 40, p = 20, spoilt = FALSE)
+#'   e <- weft_example("expression", n = 40, p = 20, missing = 0, spoilt = FALSE)
 #'   samples <- Biobase::AnnotatedDataFrame(data.frame(group = e$class, row.names = rownames(e$x)))
 #'   set <- Biobase::ExpressionSet(t(e$x), samples)
 #'   mi_rank(set, "group", bins = 3)
