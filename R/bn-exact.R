@@ -1,8 +1,8 @@
 #' The provably best network, and exact edge posteriors
 #'
 #' The optimum is found by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006). This takes
-#' 8 bytes for each of the 2^p subsets, so 1 GB for 27 nodes and 69 GB for 33, the largest number; with `backend =
-#' "cuda"`, in the device's memory. Memory is predicted, and a call that would need more than is free is refused.
+#' 8 bytes for each of the 2^p subsets, so 1 GB for 27 nodes and 69 GB for 33, the largest number; with `run = "cuda"`,
+#' in the device's memory. Memory is predicted, and a call that would need more than is free is refused.
 #'
 #' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), which
 #' `bn_learn(target = "sum")` estimates, by forward and backward sums over all subsets: about p^2 2^p steps, and again
@@ -42,7 +42,7 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
   table <- given_table(x, bn_given(match.call(), control), keep)
   p <- if (is.null(table)) node_count(x) else length(table$nodes)
   chosen <- bn_exact_backend(run$backend, p, posterior, run$threads)
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   if (run$dry_run) {
     before <- if (is.null(table)) bn_scores(x, max_parents = max_parents, score = score, ...,
                                             run = run_but(run, backend = table_backend(run$backend, score)),
@@ -56,7 +56,7 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
   }
   nodes <- length(table$nodes)
   check_exact_memory(nodes, posterior, chosen$name, length(table$score), run$threads)
-  control <- run_control(chosen$name, worth_threads(plan_exact(nodes, posterior)$cpu, run$threads), run$progress,
+  control <- run_control(chosen$name, worth_threads(plan_exact(nodes, posterior)$cpu, run), run$progress,
                          table$nodes, "Exact search")
   best <- .Call(C_weft_bn_optimum, bn_native_table(table), control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior,

@@ -28,11 +28,10 @@ near_table <- function(data, score, key, run, ess = 1, gamma = 1, prior = NULL, 
   plan <- list(width = near_width, key = key)
   control <- run_control("cpu", run$threads, run$progress, input$names, "Scoring parent sets")
   found <- memory_errors(.Call(C_weft_bn_near_table, bn_native_problem(problem), plan, control))
-  took <- proc.time()[[3L]] - started
   table <- c(found[c("start", "score", "parents", "bits")], list(
     nodes = input$names, n = input$n, type = score, max_parents = stats::setNames(problem$max_parents, input$names),
     ess = ess, gamma = gamma, keep = "max", slack = 0, labels = input$labels,
-    predicted = data.frame(sets = found$scored, joint_sets = 0, bytes = 0, seconds = took),
+    predicted = data.frame(sets = found$scored),
     priors = !is.null(prior), interventions = !is.null(input$set), candidates = TRUE, near = TRUE
   ))
   chosen <- list(name = "cpu", reason = "few parent sets are scored")

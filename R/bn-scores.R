@@ -53,9 +53,10 @@
 #'   * `plus_one`: whether a set may have one parent that is not a candidate.
 #'   * `slack`: which sets are kept; see below.
 #' @param run see [weft_run()]. Both back ends give the same table. Scores "bds" and "bge", and sets with more than
-#'   2^18 combinations of levels, are counted on the CPU. `dry_run = TRUE` only predicts memory and time.
+#'   2^18 combinations of levels, are counted on the CPU. A dry run predicts memory and time.
 #' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` gives `node`, `parents` (joined by ;)
-#'   and `score`. With `dry_run`: a data frame of the number of `sets`, `bytes` and `seconds` expected.
+#'   and `score`. With `dry_run`: what every dry run returns (see [weft_run()]), and the number of `sets` and of those
+#'   counted for several nodes at once, `joint_sets`.
 #' @export
 #' @examples
 #' set.seed(1)
@@ -90,14 +91,13 @@ bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", 
   plan <- function() do.call(bn_plan, c(list("table", kind = problem$score), sizes))
   stays <- plan()$stays
   chosen <- if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
-  report_backend(chosen, run$verbose)
-  predicted <- bn_predicted(sizes, plan(), chosen$name)
+  report_backend(chosen, run)
+  predicted <- predict_scores(sizes, chosen)
   if (run$dry_run) return(predicted)
   bn_check_memory(predicted, problem, keep)
   if (run$verbose) message(sprintf("%s parent sets, about %s, %s", thousands(predicted$sets),
                                bytes_text(predicted$bytes), seconds_text(predicted$seconds)))
-  control <- run_control(chosen$name, worth_threads(predicted$seconds * run$threads, run$threads), run$progress,
-                         input$names,
+  control <- run_control(chosen$name, worth_threads(chosen$plan$cpu * run$threads, run), run$progress, input$names,
                          "Scoring parent sets")
   table <- memory_errors(.Call(C_weft_bn_scores, bn_native_problem(problem), control))
   result <- c(table, list(
@@ -196,11 +196,12 @@ bn_sizes <- function(problem, keep, threads) {
        family_cells = cells(most + 1), threads = threads)
 }
 
-# Sets, bytes and seconds that are expected.
-bn_predicted <- function(sizes, plan, backend) {
-  jointly <- plan$engine[["cpu"]] != "counts by child"
-  as_frame(list(sets = sizes$sets, joint_sets = if (jointly) sizes$joint_sets else 0,
-                bytes = if (backend == "cuda") plan$bytes_cuda else plan$bytes, seconds = plan$cpu))
+# What a dry run returns, with the numbers of sets.
+predict_scores <- function(sizes, chosen) {
+  jointly <- chosen$plan$engine[["cpu"]] != "counts by child"
+  predicted <- dry_plan("bn_scores", chosen)
+  predicted[c("sets", "joint_sets")] <- list(sizes$sets, if (jointly) sizes$joint_sets else 0)
+  predicted
 }
 
 # The back end that counts the table for other work on `backend`: the CPU where a device does not count such scores.

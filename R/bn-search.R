@@ -120,7 +120,7 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   plan <- list(starts = starts, kicks = kicks, listed = if (gauss) 2e6 else min(2e6, 5e9 / max(input$n, 1)), key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
   chosen <- list(name = "cpu", reason = "best moves run on the CPU")
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   control <- run_control("cpu", run$threads, run$progress, input$names, "Searching orders")
   found <- memory_errors(.Call(C_weft_bn_search, bn_native_problem(problem), plan, control))
   record(search_result(input, score, gamma, found), match.call(), chosen, started)

@@ -146,9 +146,9 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
   sets <- length(table$score)
   nodes <- length(table$nodes)
   chosen <- bn_chain_backend(run, settings, sets, nodes)
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   on <- devices_for(run$devices, chosen$name, chosen$divided)
-  worth <- worth_threads(chain_plan(settings, sets, nodes, 1)$cpu, run$threads)
+  worth <- worth_threads(chain_plan(settings, sets, nodes, 1)$cpu, run)
   native <- run_control(chosen$name, worth, run$progress, table$nodes, "Sampling orders", on)
   fit <- memory_errors({
     found <- if (settings$open && settings$ladders >= 4) {

@@ -35,7 +35,7 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   check_dots(..., .known = kernel_names_elsewhere)
   need_args("x", "y")
   kernel <- check_choice(kernel, definite_kernels, "kernel")
-  run$backend <- use_backend(run$backend)
+  run <- use_backend(run)
   x <- kernel_points(x, "x")
   check_definite(kernel, ncol(x))
   y <- check_response(y, nrow(x))

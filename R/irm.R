@@ -329,10 +329,8 @@ run_irm <- function(job, call, started, run, ranks = NULL) {
 # than a device for each chain. A device that is named twice is for trying out the parts.
 irm_devices <- function(on, job) {
   if (length(on) <= job$chains || anyDuplicated(on)) return(on)
-  if (job$chains * irm_sweep_seconds(job, length(on)) < irm_sweep_seconds(job, 1)) on else on[seq_len(job$chains)]
+  if (job$chains * plan_sweep(job, length(on))$cuda < plan_sweep(job, 1)$cuda) on else on[seq_len(job$chains)]
 }
-
-irm_sweep_seconds <- function(job, devices) plan_sweep(job, devices)$cuda
 
 # One sweep of a chain, with what it waits for on the host beside.
 plan_sweep <- function(job, devices, nodes = 0) {

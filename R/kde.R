@@ -56,7 +56,7 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
   need_args("x")
   check_seed(seed)
   kernel <- check_choice(kernel, kernel_names, "kernel")
-  run$backend <- use_backend(run$backend)
+  run <- use_backend(run)
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
   given <- checked_points(x, "x")

@@ -32,7 +32,7 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, tolerance =
   need_args("x")
   own <- split_kernel(kernel)
   kernel <- own$name
-  run$backend <- use_backend(run$backend)
+  run <- use_backend(run)
   x <- kernel_points(x, "x")
   n <- nrow(x)
   if (n < 2L) abort_input("`x` must have at least two rows.")

@@ -29,16 +29,16 @@ cost_of_trees <- function(problem) {
 direct_backend <- function(problem, precision = "double") choose_backend(problem$backend,
                                                                          cost_of_direct(problem, precision))
 
-# For the rest of the calling function, kernel sums run on `backend`; a device that is not there is an error at once.
-use_backend <- function(backend, frame = parent.frame()) {
-  if (is.null(backend)) backend <- weft_backend()
+# For the rest of the calling function, kernel sums run on the back end of `run`. Returns `run` with that filled in; a
+# device that is not there is an error at once.
+use_backend <- function(run, frame = parent.frame()) {
+  if (is.null(run$backend)) run$backend <- weft_backend()
   else {
-    backend <- check_choice(backend, backends, "backend")
-    old <- options(weft.backend = backend)
+    old <- options(weft.backend = run$backend)
     do.call(on.exit, list(bquote(options(.(old))), add = TRUE), envir = frame)
   }
-  if (backend == "cuda") choose_backend(backend)
-  backend
+  if (run$backend == "cuda") choose_backend("cuda")
+  run
 }
 
 # What a device would do and how long it would take here, with all that a plan needs. mesh: whether it may sum over one.

@@ -37,7 +37,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
   need_args("x", "y")
   check_seed(seed)
   kernel <- check_choice(kernel, kernel_names, "kernel")
-  run$backend <- use_backend(run$backend)
+  run <- use_backend(run)
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
   x <- kernel_points(x, "x")

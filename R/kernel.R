@@ -50,7 +50,7 @@
 #'   for the Gaussian kernel in up to 6 dimensions, and saves most with wide bandwidths and small errors. `"samples"`
 #'   (with `confidence` < 1) draws references from each of the remaining nodes until the confidence interval of their
 #'   mean keeps the error, when that takes fewer pairs than computing them. `"auto"` uses each where it applies and
-#'   saves time; `verbose = TRUE` says how many nodes and pairs were treated in which way.
+#'   saves time; `weft_run(verbose = TRUE)` says how many nodes and pairs were treated in which way.
 #'
 #'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells
 #'   narrower than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not
@@ -67,8 +67,8 @@
 #'   has the same bits in every run.
 #'
 #'   Otherwise, `method = "auto"` begins to traverse the trees, and gives up when the rest would be more work than the
-#'   direct sum; `verbose = TRUE` says which was used. Work is counted and predicted, not timed, so that equal calls
-#'   use the same method and give the same bits on the CPU, with any number of threads.
+#'   direct sum; `weft_run(verbose = TRUE)` says which was used. Work is counted and predicted, not timed, so that equal
+#'   calls use the same method and give the same bits on the CPU, with any number of threads.
 #'
 #'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra
 #'   of the Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of
@@ -104,7 +104,7 @@
 #'   beyond the reach of a compact kernel or too far away to matter, and one point for many whose kernel values hardly
 #'   differ. A rank that has finished takes over queries of slower ones: of ranks with more than 1 /
 #'   `getOption("weft.balance")` times its work, by default twice. All arguments but the data must be the same
-#'   everywhere. `verbose = TRUE` prints what each rank did and sent.
+#'   everywhere. `weft_run(verbose = TRUE)` prints what each rank did and sent.
 #'
 #'   With `confidence` below 1, `"montecarlo"` and `"features"` draw from the references of all ranks, in the order of
 #'   the ranks, what one rank would: equal seeds give the sums of one rank to rounding, 1e-9 or better, however many

@@ -120,7 +120,7 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, run) {
                                                 threads = run$threads))
   most <- vapply(facts, function(fact) max(fact$levels, 0), 0)
   chosen <- note_large(chosen, prod(rep_len(most[most > 0], 2)))
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   if (run$dry_run) return(set_attributes(dry_plan("mi_matrix", chosen), list(features = p[1L])))
   control <- run_control(chosen$name, run$threads, run$progress, inputs[[1L]]$names, "Counting pairs")
   m <- mi_counts_matrix(inputs[[1L]], inputs[[2L]], estimator, na, control)
@@ -188,7 +188,7 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, run) {
   }
   pairs <- a$p * (if (is.null(b)) a$p / 2 else b$p)
   chosen <- choose_backend(run$backend, mi_plan("numbers", kind = estimator, pairs = pairs, n = n, threads = run$threads))
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   if (run$dry_run) return(set_attributes(dry_plan("mi_matrix", chosen), list(features = a$p)))
   control <- run_control(chosen$name, run$threads, run$progress, c(a$names, b$names), "Comparing columns")
   data <- if (is.null(b)) a$data else cbind(a$data, b$data)

@@ -81,7 +81,7 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   if (!is.double(m)) m <- memory_errors(`storage.mode<-`(m, "double"))
   p <- nrow(m)
   chosen <- network_backend(method, p, run)
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   if (run$dry_run) return(dry_plan("mi_network", chosen))
   if (method == "relnet" && is.null(threshold)) fdr <- fdr %||% 0.05
   significant <- if (!is.null(fdr) &&

@@ -293,7 +293,7 @@ choose_for_tuples <- function(run, pack, tuples, order = 2, side = NULL, top = 0
   stays <- plan()$stays
   chosen <- if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
   chosen <- note_large(chosen, if (most[1L] > 24 || info$classes > 64) prod(most) * info$classes else 0)
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   chosen
 }
 

@@ -104,7 +104,7 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, by = c("
                 x = sprintf("%d features have %.3g tuples of %d.", length(columns), ways, order),
                 i = "Choose fewer, for instance those of the best pairs.")
   }
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   if (run$dry_run) {
     chosen$plan <- mi_plan("long_tuples", tuples = ways, n = pack$dim[1L], p = pack$dim[2L], threads = run$threads)
     return(dry_plan("mi_tuples", chosen))

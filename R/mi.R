@@ -88,7 +88,7 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   target <- class_input(class, x, input$n)
   check_some_rows(target$codes, na)
   chosen <- choose_backend(run$backend, mi_plan("rank", n = input$n, p = input$p, threads = run$threads))
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   if (run$dry_run) return(dry_plan("mi_rank", chosen))
   scores <- for_blocks(input, function(data, columns) {
     control <- run_control(chosen$name, run$threads, run$progress, input$names[columns], "Ranking features")
@@ -145,7 +145,7 @@ rank_pack <- function(pack, permutations, seed, scale, unit, call, run, started)
   chosen <- if (permutations == 0) cpu_only(run$backend, "A pack is ranked")
             else choose_backend(run$backend, mi_plan("rank_permute", n = pack$dim[1L], p = pack$dim[2L],
                                                      permutations = permutations, threads = run$threads))
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   if (run$dry_run) {
     if (permutations == 0) chosen$plan <- mi_plan("rank", n = pack$dim[1L], p = pack$dim[2L], threads = run$threads)
     return(dry_plan("mi_rank", chosen))
@@ -188,8 +188,8 @@ run_record <- function(call, chosen, started, ...) {
   list(call = call, backend = chosen$name, reason = chosen$reason, seconds = proc.time()[[3L]] - started, ...)
 }
 
-report_backend <- function(chosen, verbose) {
-  if (check_flag(verbose, "verbose")) message("Back end: ", chosen$name, " (", chosen$reason, ")")
+report_backend <- function(chosen, run) {
+  if (run$verbose) message("Back end: ", chosen$name, " (", chosen$reason, ")")
 }
 
 run_line <- function(x) {

@@ -113,7 +113,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   if (!is.null(ranks)) plan$methods[] <- ranks_gather(plan$methods[["cpu"]])[[1L]] # whatever the back end
   chosen <- if (source$kind == "resident") choose_resident(run$backend)
             else choose_backend(run$backend, plan$cost)
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   if (run$dry_run) {
     chosen$plan <- plan$cost
     return(dry_plan("pca", chosen))

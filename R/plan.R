@@ -42,7 +42,7 @@ devices_worth <- function(divided, most, open) {
 launching <- function(seconds) seconds * slowness("calls")
 
 # Threads for work that takes one core `seconds`: one where waking others takes longer (src/core/call/parallel.h).
-worth_threads <- function(seconds, threads) if (seconds < 5e-4) 1L else threads
+worth_threads <- function(seconds, run) if (seconds < 5e-4) 1L else run$threads
 
 # What a function returns in a dry run, from what choose_backend() or cpu_only() chose: a data frame of one row. `also`:
 # plans of work that comes before.
@@ -63,7 +63,8 @@ print.weft_plan <- function(x, ...) {
   if (!is.data.frame(x) || !all(shown %in% names(x)) || nrow(x) != 1L) return(print_as_frame(x, 6L))
   for (name in c("function", "engine", "backend", "reason")) if (!is.character(x[[name]])) abort_changed("x", name)
   for (name in c("seconds", "bytes")) if (!is.numeric(x[[name]])) abort_changed("x", name)
-  size <- c(if (!is.na(x$seconds)) paste("about", seconds_text(x$seconds)), if (!is.na(x$bytes)) bytes_text(x$bytes))
+  size <- c(if (!is.na(x$seconds)) paste("about", seconds_text(x$seconds)), if (!is.na(x$bytes)) bytes_text(x$bytes),
+            if (is.numeric(x[["sets"]])) paste(thousands(x[["sets"]]), "parent sets"))
   cat_wrapped(sprintf("%s() would run on %s%s%s: %s", x$`function`, if (x$backend == "cpu") "the CPU" else "a device",
                       if (is.na(x$engine)) "" else sprintf(" (%s)", x$engine),
                       if (length(size)) paste0(", ", paste(size, collapse = ", ")) else "", x$reason))

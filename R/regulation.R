@@ -198,7 +198,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, nonlinear = TRUE, c
           else stability_runs(stability, input$n, copies, at_reference(cost_of(0, 1)$cpu))
   chosen <- choose_backend(run$backend, if (is.null(groups)) cost_of(copies + runs, run$threads, 1 + runs)
                                     else cost_of(copies + 2 * runs, run$threads, 2 * runs))
-  report_backend(chosen, run$verbose)
+  report_backend(chosen, run)
   if (run$dry_run) return(dry_plan("regulation", chosen))
   control <- run_control(chosen$name, run$threads, run$progress, input$names, "Choosing regulators",
                          devices_for(run$devices, chosen$name, chosen$divided))

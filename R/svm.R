@@ -24,7 +24,7 @@ svm_predict <- function(model, new, decision = FALSE, rel_error = 0, run = NULL,
   run <- as_run(run)
   check_dots(...)
   need_args("model", "new")
-  run$backend <- use_backend(run$backend)
+  run <- use_backend(run)
   decision <- check_flag(decision, "decision")
   if (!inherits(model, "ksvm") && !(inherits(model, "svm") && is.list(model))) {
     abort_input("`model` must come from `kernlab::ksvm()` or `e1071::svm()`.",

@@ -40,10 +40,10 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'   not of the animals or patients that they came from.
 #'
 #' @section Time and memory: With `progress` on, an estimate of the time of each step is printed before the work starts;
-#'   `dry_run = TRUE` returns it as a data frame. Estimates are rough: within a factor of three where they
-#'   were tried.
+#'   `run = weft_run(dry_run = TRUE)` returns it as a data frame. Estimates are rough: within a factor of three where
+#'   they were tried.
 #'   Matrices of all pairs of genes take the most memory. Where they would need more than 60 % of what is free, or more
-#'   than `steps = list(network = list(memory = ))` says, the network is made of as many genes as fit, namely those that
+#'   than `weft_run(memory = )` says, the network is made of as many genes as fit, namely those that
 #'   say the most about the class or vary the most, and the log says so.
 #'
 #' @section Devices: With `run = "cuda"`, every step that has device code uses it, and the others run on the CPU;
@@ -60,7 +60,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' @param steps what single steps take: a list with, under a step's name, a list of arguments, `FALSE` or a function;
 #'   see below.
 #' @param run see [weft_run()]. `progress` shows what is done, with the time of each step, and `memory` bounds the
-#'   matrices of all pairs of genes; `dry_run = TRUE` only estimates time and memory.
+#'   matrices of all pairs of genes; `weft_run(dry_run = TRUE)` only estimates time and memory.
 #' @param seed a whole number, from which the seed of every step is derived; by default one is drawn from R's
 #'   generator, and kept in the result.
 #' @param ... not used: an argument of a step is an error that says where it belongs.
@@ -88,7 +88,7 @@ gene_network <- function(x, class = NULL, batch = NULL, covariates = NULL, regul
     class <- parts$class
     covariates <- parts$covariates
   }
-  say <- workflow_progress(run$progress)
+  say <- workflow_progress(run)
   if (identical(run$backend %||% weft_backend(), "cuda")) choose_backend("cuda") # an error here rather than half way
   seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31)
           else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
@@ -260,8 +260,8 @@ check_step_names <- function(names, step) {
               x = sprintf("There is no %s.", label_some(wrong)), i = sprintf("There are %s.", label_some(known)))
 }
 
-workflow_progress <- function(progress) {
-  show <- progress %||% getOption("weft.progress") %||% interactive()
+workflow_progress <- function(run) {
+  show <- run$progress %||% getOption("weft.progress") %||% interactive()
   if (!is.function(show) && !check_flag(show, "progress")) return(function(...) invisible())
   function(...) message(...)
 }

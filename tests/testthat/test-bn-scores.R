@@ -195,7 +195,9 @@ test_that("more than 64 nodes, many levels, few rows, one row, no row, one node"
 
 test_that("memory and time are predicted, and too much is refused with advice", {
   d <- bn_test_data()
-  expect_equal(bn_scores(d, 2, keep = "all", run = weft_run(dry_run = TRUE))$sets, 5 * 11)
+  planned <- bn_scores(d, 2, keep = "all", run = weft_run(dry_run = TRUE))
+  expect_equal(planned$sets, 5 * 11)
+  expect_output(print(planned), "55 parent sets")
   wide <- as.data.frame(matrix(0:1, 4, 300))
   expect_error(bn_scores(wide, 6), class = "weft_error_memory", regexp = "max_parents.*candidates")
   expect_gt(bn_scores(wide, 6, run = weft_run(dry_run = TRUE))$bytes, 1e12)

@@ -33,6 +33,8 @@ calls <- list(
   bn_learn = list("bn", function(...) bn_learn(bn_scores(bits), target = "max", ...)),
   bn_exact = list("bn", function(...) bn_exact(bits, posterior = "dag", ...)),
   bn_exact = list("bn", function(...) bn_exact(bn_scores(bits, keep = "all"), posterior = "order", ...)),
+  bn_scores = list("bn", function(...) bn_scores(bits, ...)),
+  bn_scores = list("bn", function(...) bn_scores(bits, score = "bds", ...)),
   bn_search = list("bn", function(...) bn_search(bits, ...)),
   regulation = list("regulation", function(...) regulation(genes, ...)),
   pca = list("pca", function(...) pca(mtcars, 2, ...)),
@@ -50,8 +52,8 @@ test_that("every function with engines says which would do the work, where, and 
   for (k in seq_along(calls)) {
     plan <- dry(calls[[k]][[2L]])
     expect_s3_class(plan, "weft_plan")
-    expect_identical(dim(plan), c(1L, 6L), info = names(calls)[k])
-    expect_named(plan, plan_columns)
+    expect_identical(nrow(plan), 1L, info = names(calls)[k])
+    expect_named(plan, c(plan_columns, if (names(calls)[k] == "bn_scores") c("sets", "joint_sets")))
     expect_identical(plan$`function`, names(calls)[k])
     expect_identical(plan$backend, "cpu")
     expect_true(is.na(plan$seconds) || plan$seconds > 0, info = names(calls)[k])
