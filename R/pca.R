@@ -310,9 +310,10 @@ warn_about <- function(fit, k, constant, source) {
   if (any(constant)) warn_constant((source$names %||% seq_along(constant))[constant])
   if (!all(fit$converged)) {
     late <- which(!fit$converged)
-    weft_warn("convergence", sprintf("%s did not converge to `tol` in %d iterations.",
+    weft_warn("convergence", sprintf("%s did not converge to `tolerance` in %d iterations.",
                                      label_some(paste0("PC", late)), max(fit$iterations[late])),
-              i = "`converged` and `residual` in the result say how far they are; raise `max_iter` or `tol`.")
+              i = paste("`converged` and `residual` in the result say how far they are; raise `max_iterations` or",
+                        "`tolerance` in `control`."))
   }
   if (fit$rank < k) {
     weft_warn("rank",
