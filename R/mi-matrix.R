@@ -187,7 +187,8 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, run) {
     abort_input("`k` must be less than the number of rows.", x = sprintf("It is %d, with %d rows.", k, n))
   }
   pairs <- a$p * (if (is.null(b)) a$p / 2 else b$p)
-  chosen <- choose_backend(run$backend, mi_plan("numbers", kind = estimator, pairs = pairs, n = n, threads = run$threads))
+  chosen <- choose_backend(run$backend,
+                           mi_plan("numbers", kind = estimator, pairs = pairs, n = n, threads = run$threads))
   report_backend(chosen, run)
   if (run$dry_run) return(set_attributes(dry_plan("mi_matrix", chosen), list(features = a$p)))
   control <- run_control(chosen$name, run$threads, run$progress, c(a$names, b$names), "Comparing columns")

@@ -14,10 +14,10 @@
 #'   after another (GS-PCA keeps them orthogonal, NIPALS does not); they are slower, and kept for comparison and for
 #'   missing values.
 #'
-#' @section Convergence: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tolerance` times
-#'   the largest d, so that singular values have at most this error. `stop = "paper"` (for `"gs"` and `"nipals"`) stops
-#'   when d changes by at most `tolerance` between iterations, in the units of the data: it depends on their scale and
-#'   leaves angles of the order of the square root of `tolerance`. Components that did not converge are named in a
+#' @section Convergence: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tolerance`
+#'   times the largest d, so that singular values have at most this error. `stop = "paper"` (for `"gs"` and `"nipals"`)
+#'   stops when d changes by at most `tolerance` between iterations, in the units of the data: it depends on their scale
+#'   and leaves angles of the order of the square root of `tolerance`. Components that did not converge are named in a
 #'   warning and marked in `converged`. Singular values below max(n, p) times the machine precision times the largest
 #'   are set to 0, with a warning; their vectors are orthonormal.
 #'

@@ -3,8 +3,8 @@
 #' Parts of the report for your own document
 #'
 #' What [weft_report()] writes, part by part, for a chunk of R Markdown or Quarto with `results = "asis"`: text, tables
-#' and pictures. A part about a step that was left out writes nothing. The template that [weft_report()] uses calls these
-#' functions, and is a good one to begin from: `rmarkdown::draft("report.Rmd", "gene_network", "weft")`.
+#' and pictures. A part about a step that was left out writes nothing. The template that [weft_report()] uses calls
+#' these functions, and is a good one to begin from: `rmarkdown::draft("report.Rmd", "gene_network", "weft")`.
 #'
 #' `report_style()` goes before all others, and `report_script()` behind them: in HTML, they make tables that can be
 #' sorted and searched. In other formats they write nothing.

@@ -27,7 +27,7 @@
 #' | how to add results to the data, and plot them | [add_results()], [autoplot] | `coming-from` |
 #' | what this machine offers | [weft_sitrep()], [weft_install_cuda()] | `running-on-gpus-and-clusters` |
 #' | which parts of it are used | [weft_run()], [weft_backend()], [weft_options] | `running-on-gpus-and-clusters` |
-#' | how long it takes, how accurate it is | `weft_run(dry_run = TRUE)`, [weft_calibrate()] | `benchmarks`, `how-weft-computes` |
+#' | time and accuracy of calls | dry runs of [weft_run()], [weft_calibrate()] | `benchmarks`, `how-weft-computes` |
 #' | data to try it on | [weft_example()] | |
 #'
 #' The last column names vignettes, which open by calls such as `vignette("gwas-pair-scan")`.
