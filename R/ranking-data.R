@@ -190,8 +190,9 @@ ranking_values <- function(q, control, native) {
   if (!is.null(q$counts)) return(count_values(q, control, native))
   y <- q$measured %||% q$x
   if (!is.double(y)) storage.mode(y) <- "double"
-  size <- max(abs(y), na.rm = TRUE)
-  unit <- if (size > 1e50 || size < 1e-50) 2^floor(log2(size)) else 1 # squares must not leave the range of doubles
+  size <- max(0, abs(y), na.rm = TRUE)
+  # squares must not leave the range of doubles
+  unit <- if (size > 0 && (size > 1e50 || size < 1e-50)) 2^floor(log2(size)) else 1
   list(y = if (unit == 1) y else y / unit, unit = unit, plenty = TRUE)
 }
 

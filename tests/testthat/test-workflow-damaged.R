@@ -59,6 +59,12 @@ test_that("what gene_quality() returned, changed in one place", {
   uses <- list(print = print, tidy = tidy, glance = glance, matrix = as.matrix, ranking = gene_ranking,
                components = function(x) gene_components(x, leading = 1))
   expect_identical(unclassed_after(unclass(fit$quality), 2L, of_class(fit$quality, uses)), character())
+  for (value in c(NaN, 0)) {
+    bad <- fit$quality
+    bad$measured[] <- value
+    ranked <- gene_ranking(bad)
+    expect_equal(sum(ranked$q_value < 1, na.rm = TRUE), 0)
+  }
   bad <- fit$quality
   bad$x[3, 4] <- NA
   expect_error(gene_mi_network(bad), "unchanged", class = "weft_error_input")
