@@ -40,6 +40,7 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   run <- as_run(run)
   check_dots(..., .known = c(breaks = "bins", nbins = "bins", nb = "bins", disc = "method", y = "class"))
   need_args("x")
+  if (!is.null(run$backend)) cpu_only(run$backend, "Columns are cut")
   if (is.numeric(method) && length(method) == 1L) {
     abort_input("`method` must be the name of a method.", x = paste0("It is ", describe(method), "."),
                 i = sprintf("A number of bins goes into `bins = %s`.", describe(method)))

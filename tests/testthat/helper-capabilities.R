@@ -12,11 +12,14 @@ capability_calls <- function() {
   of_numbers <- function(f, ..., data = "x") {
     list(f = f, data = data, args = c(stats::setNames(list(numbers), data), list(...)))
   }
+  densities <- function(x, bandwidth, seed = NULL, run = NULL) { # the sums are taken by predict()
+    stats::predict(kde(x, bandwidth, seed = seed, run = run), x, run = if (!inherits(run, "weft_run") || !run$ranks) run)
+  }
   list(
     mi_rank = with_class(mi_rank), mi_pairs = with_class(mi_pairs), mi_triples = with_class(mi_triples),
     mi_tuples = with_class(mi_tuples, order = 3, features = 1:4),
     mi_matrix = list(f = mi_matrix, data = "x", args = list(x = binary)),
-    mi_network = of_numbers(mi_network, method = "clr", estimator = "copula"),
+    mi_network = of_numbers(mi_network, method = "aracne", estimator = "copula"),
     "mi_network, method = \"relnet\"" = of_numbers(mi_network, method = "relnet", estimator = "copula",
                                                    threshold = 0.1), mi_select = with_class(mi_select, k = 2),
     discretize = of_numbers(discretize, bins = 3),
@@ -31,7 +34,7 @@ capability_calls <- function() {
     bn_search = list(f = bn_search, data = "x", args = list(x = numbers, control = list(kicks = 5))),
     "bn_search, score = \"bic\"" = list(f = bn_search, data = "x",
                                         args = list(x = binary, score = "bic", control = list(kicks = 5))),
-    kernel_sum = of_numbers(kernel_sum, bandwidth = 1), kde = of_numbers(kde, bandwidth = "scott"),
+    kernel_sum = of_numbers(kernel_sum, bandwidth = 1), kde = of_numbers(densities, bandwidth = "scott"),
     kernel_regression = of_numbers(kernel_regression, y = numbers[, 1], bandwidth = 1),
     gp_regression = of_numbers(gp_regression, y = numbers[, 1]), kernel_pca = of_numbers(kernel_pca, k = 2),
     irm = list(f = irm, data = "x", args = list(x = binary, chains = 1, sweeps = 4, seed = 1)),

@@ -17,6 +17,7 @@ for (page in names(pages)) {
   tools::Rd2ex(pages[[page]], script)
   if (!file.exists(script)) next
   test_that(paste("the examples run that stand in", page), {
+    if (page == "report_parts.Rd") skip_if_not_installed("knitr")
     grDevices::pdf(NULL)
     on.exit(grDevices::dev.off(), add = TRUE)
     run <- function() source(script, local = new.env(parent = globalenv()))
