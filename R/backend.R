@@ -155,9 +155,9 @@ run_control <- function(backend = "cpu", threads = NULL, progress = NULL, column
 first_device <- function() as.integer(check_number(getOption("weft.device", 0), "weft.device", min = 0, max = 1023,
                                                    whole = TRUE))
 
-# The devices of a run, as integers from 0. What runs on the CPU needs none. `divided`: the
-# seconds that they would share, as choose_backend() has them; "all" takes as many as pay then.
-devices_for <- function(devices, backend, divided = NULL) {
+# The devices of a run, as integers from 0. What runs on the CPU needs none. `divided`: the seconds that they would
+# share, as choose_backend() has them; "all" takes as many as pay then. `again`: see devices_worth().
+devices_for <- function(devices, backend, divided = NULL, again = 0) {
   arg <- if (is.null(devices)) "weft.devices" else "devices"
   devices <- devices %||% getOption("weft.devices")
   if (is.null(devices)) return(first_device())
@@ -170,7 +170,7 @@ devices_for <- function(devices, backend, divided = NULL) {
   if (backend != "cuda") return(first_device())
   open <- .Call(C_weft_devices_opened, cuda_dir())
   there <- length(open)
-  if (all) return(all_devices(divided, utils::head(open, 64L)))
+  if (all) return(all_devices(divided, utils::head(open, 64L), again))
   if (any(devices >= there)) {
     abort_input(sprintf("`%s` must be numbers of devices, from 0 to %d here.", arg, there - 1L),
                 x = sprintf("There is no device %s.", label_some(as.character(unique(devices[devices >= there])))))
@@ -180,11 +180,11 @@ devices_for <- function(devices, backend, divided = NULL) {
 
 # `devices = "all"`: as many as pay for this call, those first that are open. Others that would have paid had they been
 # open are opened beside the call's work, for later calls.
-all_devices <- function(divided, open) {
+all_devices <- function(divided, open, again) {
   numbers <- order(!open) - 1L
   if (is.null(divided)) return(sort(numbers))
-  now <- devices_worth(divided, length(open), sum(open))
-  later <- devices_worth(divided, length(open), length(open))
+  now <- devices_worth(divided, length(open), sum(open), again)
+  later <- devices_worth(divided, length(open), length(open), again)
   if (later > now) open_beside(numbers[(now + 1L):later])
   sort(numbers[seq_len(now)])
 }

@@ -380,9 +380,10 @@ kernel_grid <- function(problem, plan) {
   tau <- problem$abs_error / if (split$both) 2 else 1
   reach <- grid_reach(problem, totals, tau)
   if (is.null(reach)) return(direct(problem, "the kernel reaches everywhere"))
-  # twice what the pairs of the sample take, as cells hold pairs that are farther apart
-  problem$control$devices <- devices_for(problem$devices, chosen$name,
-                                         2 * share_near(problem, reach) * cost_of_direct(problem)$divided)
+  # Twice what the pairs of the sample take, as cells hold pairs that are farther apart. Each device makes the grid for
+  # itself: 10^6 points in 4 dimensions take .017 s on one H100 and .025 s on two.
+  divided <- 2 * share_near(problem, reach) * cost_of_direct(problem)$divided
+  problem$control$devices <- devices_for(problem$devices, chosen$name, divided, again = grid_seconds(problem, 0))
   points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)
   task <- native_task(problem, NULL, NULL, split)
   if (identical(nrow(split$weights), 1L) && all(points_range(problem$weights)[1:2, ] == 1)) {

@@ -18,11 +18,11 @@ machine_line()
 cat(sprintf("%d devices; %d threads\n\n", there, weft_threads()))
 set.seed(1)
 
-# Medians of the calls of a few seconds, three to five, after a first one, which opens devices and sends data.
+# Medians of the calls of a few seconds, three to 25, after a first one, which opens devices and sends data.
 time_calls <- function(f) {
   clock <- function(k) system.time(f())[["elapsed"]]
   first <- clock(0)
-  c(first = first, later = stats::median(vapply(seq_len(max(3, min(5, 4 %/% first))), clock, 0)))
+  c(first = first, later = stats::median(vapply(seq_len(max(3, min(25, 4 %/% first))), clock, 0)))
 }
 
 # `job(devices, count)`: a call without arguments that does `count` shares of work on these devices.

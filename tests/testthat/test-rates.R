@@ -198,6 +198,7 @@ test_that("\"all\" devices are as many as pay, and others have to be opened firs
   expect_identical(worth(0.3, 2, 1), 1L)  # the second one is not open
   expect_identical(worth(0.3, 2, 2), 2L)
   expect_identical(worth(0.012, 2, 2), 2L) # whatever saves anything once open
+  expect_identical(worth(0.012, 2, 2, again = 0.01), 1L) # each would do .01 s of work for itself
   expect_identical(worth(10, 4, 1), 4L)
   expect_identical(worth(1e6, 1, 1), 1L)
   took <- vapply(c(0.02, 0.05, 0.2, 1, 10), worth, 0L, most = 8, open = 8)
