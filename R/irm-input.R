@@ -4,14 +4,14 @@
 
 irm_types <- c("bipartite", "directed", "undirected")
 
-irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self = FALSE, assay = NULL,
-                      threshold = NULL, dim = NULL, progress = FALSE) {
+# `input`: list(self, assay, threshold, dim), as irm_control() has them.
+irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, input = list(self = FALSE)) {
   if (inherits(A, "weft_irm_graph")) return(check_irm_graph(A, "`x`"))
   if (!is.null(type)) type <- check_choice(type, irm_types, "type")
-  self <- check_flag(self, "self")
-  if (family == "gaussian") return(real_graph(A, type, missing, self, assay, threshold, dim, progress))
+  self <- check_flag(input$self, "self")
+  if (family == "gaussian") return(real_graph(A, type, missing, input))
   poisson <- family == "poisson"
-  pairs <- irm_pairs(A, type, poisson, assay, threshold, dim)
+  pairs <- irm_pairs(A, type, poisson, input$assay, input$threshold, input$dim)
   type <- type %||% pairs$type %||% "bipartite"
   shape <- c(pairs$n_row, pairs$n_col)
   if (type != "bipartite") {
@@ -25,8 +25,9 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
     abort_input("`self = TRUE` is for one-mode graphs.", x = "`type` is \"bipartite\".")
   }
   check_shape(shape)
-  control <- run_control("cpu", 1L, progress, NULL, "Sorting links")
-  sorted <- function(from, to, weight, without) sort_links(shape, type, self, from, to, weight, without, control)
+  control <- run_control("cpu", 1L, FALSE, NULL, "Sorting links")
+  form <- list(shape = shape, kind = type, self = self)
+  sorted <- function(from, to, weight, without) sort_links(form, from, to, weight, without, control)
   unseen <- missing_pairs(missing, shape, pairs, type)
   missing <- sorted(c(unseen$from, pairs$na_from), c(unseen$to, pairs$na_to), NULL, NULL)
   links <- if (!is.null(pairs$columns) && !length(missing$to)) turned_links(pairs$columns, type, self, control) else {
@@ -38,10 +39,11 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
                                            col_names = plain_names(pairs$col_names)))
 }
 
-# The canonical list of pairs (indices from 1) without those of another such list.
-sort_links <- function(shape, kind, self, from, to, weight, without, control) {
-  pairs <- list(n_row = shape[1L], n_col = shape[2L], kind = kind, self = self, from = as.integer(from) - 1L,
-                to = as.integer(to) - 1L, weight = weight, missing = if (!is.null(without)) native_edges(without))
+# The canonical list of pairs (indices from 1) without those of another such list. `form`: list(shape, kind, self).
+sort_links <- function(form, from, to, weight, without, control) {
+  pairs <- list(n_row = form$shape[1L], n_col = form$shape[2L], kind = form$kind, self = form$self,
+                from = as.integer(from) - 1L, to = as.integer(to) - 1L, weight = weight,
+                missing = if (!is.null(without)) native_edges(without))
   .Call(C_weft_irm_edges, pairs, control)
 }
 

@@ -27,7 +27,8 @@ irm_log_posterior <- function(x, row_cluster, col_cluster = NULL, alpha = 1, bet
                               threshold = NULL, dim = NULL) {
   need_args("x", "row_cluster")
   family <- check_choice(family, irm_families, "family")
-  graph <- irm_graph(x, type, family, missing, self, assay, threshold, dim)
+  graph <- irm_graph(x, type, family, missing,
+                     list(self = self, assay = assay, threshold = threshold, dim = dim))
   hyper <- check_hyper(alpha, beta)
   if (hyper$sample_alpha || hyper$sample_beta) {
     abort_input("`alpha` and `beta` must be numbers here.", x = "One is \"sample\".")

@@ -8,14 +8,14 @@
 
 most_units <- 2^20 # of a value: src/irm/cpu/input/edges_by_row.c
 
-real_graph <- function(A, type, missing, self, assay, threshold, dim, progress) {
-  given <- c(type = !is.null(type) && type != "bipartite", self = self, threshold = !is.null(threshold),
-             dim = !is.null(dim))
+real_graph <- function(A, type, missing, input) {
+  given <- c(type = !is.null(type) && type != "bipartite", self = input$self, threshold = !is.null(input$threshold),
+             dim = !is.null(input$dim))
   if (any(given)) {
     abort_input(sprintf("`%s` is not for real values.", names(which(given))[1L]),
                 x = "`family = \"gaussian\"` groups the rows and the columns of a matrix, two modes.")
   }
-  source <- as_source(A, assay, "A")
+  source <- as_source(A, input$assay, "A")
   A <- source_matrix(source) %||% source$data
   if (source$experiment) A <- t(A) # rows are the experiment's, features
   if (!is.matrix(A) || !is.numeric(A)) {
@@ -39,8 +39,9 @@ real_graph <- function(A, type, missing, self, assay, threshold, dim, progress) 
   values <- real_scale(A)
   units <- round((A - values[1L]) / values[2L] / values[3L])
   at <- which(!is.na(units) & units != 0, arr.ind = TRUE, useNames = FALSE)
-  control <- run_control("cpu", 1L, progress, NULL, "Sorting values")
-  sorted <- function(at, weight) sort_links(shape, "bipartite", FALSE, at[, 1L], at[, 2L], weight, NULL, control)
+  control <- run_control("cpu", 1L, FALSE, NULL, "Sorting values")
+  form <- list(shape = shape, kind = "bipartite", self = FALSE)
+  sorted <- function(at, weight) sort_links(form, at[, 1L], at[, 2L], weight, NULL, control)
   structure(class = "weft_irm_graph", list(type = 0L, self = FALSE, links = sorted(at, as.integer(units[at])),
                                            missing = sorted(gone, NULL), kind = "bipartite",
                                            row_names = plain_names(names[[1L]]),

@@ -280,10 +280,10 @@ free_pairs <- function(graph, shape, taken, wanted, key) {
 
 # The graph with more pairs missing.
 without_pairs <- function(graph, held) {
-  shape <- c(graph$links$n_row, graph$links$n_col)
+  form <- list(shape = c(graph$links$n_row, graph$links$n_col), kind = graph$kind, self = graph$self)
   control <- run_control("cpu", 1L, FALSE)
   sorted <- function(pairs, weight, without) {
-    sort_links(shape, graph$kind, graph$self, pairs$from, pairs$to, weight, without, control)
+    sort_links(form, pairs$from, pairs$to, weight, without, control)
   }
   unseen <- list_pairs(graph$missing)
   graph$missing <- sorted(list(from = c(unseen$from, held$row), to = c(unseen$to, held$col)), NULL, NULL)

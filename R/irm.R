@@ -146,7 +146,7 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
   checkpoint <- check_path(control$checkpoint)
   checkpoint_sweeps <- check_number(control$checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step,
                                     whole = TRUE)
-  graph <- irm_graph(x, type, family, missing, control$self, control$assay, control$threshold, control$dim)
+  graph <- irm_graph(x, type, family, missing, control)
   same_on_ranks(ranks, x = graph)
   shared <- list(key = irm_key(seed), problem = if (rank_part(ranks)[1L] == 0L) checkpoint_problem(checkpoint))
   if (!is.null(ranks)) shared <- ranks_gather(shared)[[1L]]

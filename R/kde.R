@@ -70,7 +70,8 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
   }
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, bandwidth_rules, "bandwidth") else "given"
   if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, run, seed)
-  object <- points_model(x, n, bandwidth, kernel, tree, rel_error, run, seed, given$range)
+  object <- points_model(x, n, bandwidth, list(kernel = kernel, tree = tree, rel_error = rel_error, seed = seed), run,
+                         given$range)
   new_result(class = "weft_kde", c(object, list(
     rule = rule, log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(object$parts, ncol(x)),
     call = match.call(),

@@ -71,7 +71,8 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
                 x = paste0("It is ", describe(shape), "."))
   }
   for (t in range(grid)) check_bandwidth(t * shape, ncol(x), reach)
-  score <- bandwidth_scorer(x, shape, criterion, kernel, rel_error, queries, run, seed)
+  sums <- list(kernel = kernel, rel_error = rel_error, seed = seed)
+  score <- bandwidth_scorer(x, shape, criterion, queries, sums, run)
   out <- data.frame(bandwidth = as.double(grid), score = score(as.double(grid)))
   best <- if (criterion == "lscv") which.min(out$score) else which.max(out$score)
   attr(out, "best") <- if (length(best)) out$bandwidth[best] * shape else NA_real_
@@ -81,42 +82,46 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
 }
 
 # A function of a vector t: the scores of the bandwidths t * shape. Points are rescaled and put into trees once; all
-# bandwidths are walked in one go where trees pay.
-bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, run, seed) {
+# bandwidths are walked in one go where trees pay. `sums`: list(kernel, rel_error, seed).
+bandwidth_scorer <- function(x, shape, criterion, queries, sums, run) {
   n <- rows_of_all(x, run$ranks)
   d <- ncol(x)
   parts <- check_bandwidth(shape, d, points_reach(x))
   log_shape <- log_volume(parts, d)
   unit <- if (is.null(parts$scale)) rep(parts$h, d) else parts$scale
   scaled <- function() x / rep(unit, each = nrow(x))
-  if (run$ranks) return(scorer_over_ranks(scaled(), n, criterion, kernel, rel_error, log_shape, run$threads))
-  walking <- function() {
-    walking_scorer(scaled(), criterion, kernel, rel_error, log_shape, queries, run, seed)
+  if (run$ranks) {
+    return(scorer_over_ranks(scaled(), n, criterion, sums$kernel, sums$rel_error, log_shape, run$threads))
   }
-  if (!scored_by_pairs(criterion, kernel, d)) return(walking())
-  if (d == 1L) pairs_scorer(x, unit, rel_error, log_shape, walking)
-  else pairs_scorer(scaled(), 1, rel_error, log_shape, walking)
+  walking <- function() walking_scorer(scaled(), criterion, log_shape, queries, sums, run)
+  if (!scored_by_pairs(criterion, sums$kernel, d)) return(walking())
+  if (d == 1L) pairs_scorer(x, unit, sums$rel_error, log_shape, walking)
+  else pairs_scorer(scaled(), 1, sums$rel_error, log_shape, walking)
 }
 
 # By trees, or where points lie on a line by one sum after another.
-walking_scorer <- function(z, criterion, kernel, rel_error, log_shape, queries, run, seed) {
+walking_scorer <- function(z, criterion, log_shape, queries, sums, run) {
   n <- nrow(z)
   d <- ncol(z)
-  some <- if (n > queries) sort(sample_rows(n, queries, seed)) else seq_len(n)
+  kernel <- sums$kernel
+  some <- if (n > queries) sort(sample_rows(n, queries, sums$seed)) else seq_len(n)
   own <- z[some, , drop = FALSE]
   others <- z[-some, , drop = FALSE]
   trees <- list(own = kernel_tree(own, run = run),
                 others = if (nrow(others)) kernel_tree(others, run = run))
-  sums <- function(kernel, t, log = FALSE) {
-    f <- sums_of_bandwidths(own, trees$own, TRUE, kernel, t, rel_error, log, run)
+  sums_for <- function(kernel, t, log = FALSE) {
+    settings <- list(kernel = kernel, rel_error = sums$rel_error, log = log)
+    f <- sums_of_bandwidths(own, trees$own, TRUE, t, settings, run)
     if (!nrow(others)) return(f)
-    g <- sums_of_bandwidths(own, trees$others, FALSE, kernel, t, rel_error, log, run)
+    g <- sums_of_bandwidths(own, trees$others, FALSE, t, settings, run)
     if (!log) return(f + g)
     top <- pmax(f, g)
     ifelse(top == -Inf, -Inf, top + log(exp(f - top) + exp(g - top)))
   }
   if (criterion == "lcv") {
-    return(function(t) colMeans(sums(kernel, t, TRUE)) - log(n - 1) - log_integral(kernel, d) - log_shape - d * log(t))
+    return(function(t) {
+      colMeans(sums_for(kernel, t, TRUE)) - log(n - 1) - log_integral(kernel, d) - log_shape - d * log(t)
+    })
   }
   # the integral of the squared density: the mean over all pairs of the kernel convolved with itself, over its
   # integral's square
@@ -125,12 +130,12 @@ walking_scorer <- function(z, criterion, kernel, rel_error, log_shape, queries, 
   function(t) {
     volume <- exp(-log_shape - d * log(t))
     if (is.null(squared$kernel)) {
-      pairs <- pair_sums(squared$radial, trees$own, trees$own, t, rel_error, run)
-      if (nrow(others)) pairs <- pairs + pair_sums(squared$radial, trees$own, trees$others, t, rel_error, run)
-      plain <- colMeans(sums(kernel, t))
+      pairs <- pair_sums(squared$radial, trees$own, trees$own, t, sums$rel_error, run)
+      if (nrow(others)) pairs <- pairs + pair_sums(squared$radial, trees$own, trees$others, t, sums$rel_error, run)
+      plain <- colMeans(sums_for(kernel, t))
     } else {
-      both <- colMeans(if (squared$kernel == kernel) sums(kernel, c(t, t * squared$wider))
-                       else cbind(sums(kernel, t), sums(squared$kernel, t * squared$wider)))
+      both <- colMeans(if (squared$kernel == kernel) sums_for(kernel, c(t, t * squared$wider))
+                       else cbind(sums_for(kernel, t), sums_for(squared$kernel, t * squared$wider)))
       plain <- both[seq_along(t)]
       pairs <- squared$at_zero * length(some) * (1 + both[-seq_along(t)])
     }
@@ -163,23 +168,24 @@ scorer_over_ranks <- function(z, n, criterion, kernel, rel_error, log_shape, thr
 }
 
 # Sums at `query` for many bandwidths, one per column: one walk over the trees for all, or directly one after another
-# where a sample shows that trees do not pay at the middle bandwidth, or on a device.
-sums_of_bandwidths <- function(query, tree, self, kernel, h, rel_error, log, run) {
+# where a sample shows that trees do not pay at the middle bandwidth, or on a device. `sums`: list(kernel, rel_error,
+# log).
+sums_of_bandwidths <- function(query, tree, self, h, sums, run) {
   middle <- sort(h)[(length(h) + 1) %/% 2]
-  problem <- kernel_problem(query, NULL, NULL, kernel, middle, rel_error, tree = tree, log = log, leave_one_out = self,
-                            run = run)
+  problem <- kernel_problem(query, NULL, NULL, sums$kernel, middle, sums$rel_error, tree = tree, log = sums$log,
+                            leave_one_out = self, run = run)
   plan <- if (line_pays(problem)) list(method = "line") else plan_method(problem)
   if (plan$method != "tree" || identical(plan$chosen$name, "cuda")) {
-    one <- function(h) kernel_sum(query, tree, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log,
-                                  leave_one_out = self, run = run)
+    one <- function(h) kernel_sum(query, tree, kernel = sums$kernel, bandwidth = h, rel_error = sums$rel_error,
+                                  log = sums$log, leave_one_out = self, run = run)
     return(matrix(vapply(h, one, numeric(nrow(query))), nrow(query)))
   }
   trees <- plan$trees %||% native_trees(problem)
   from <- order(h)
-  out <- walk_trees(problem, trees, split_weights(problem), h[from])$sum
-  sums <- out
-  sums[trees$query$order + 1L, from] <- out
-  sums
+  walked <- walk_trees(problem, trees, split_weights(problem), h[from])$sum
+  out <- walked
+  out[trees$query$order + 1L, from] <- walked
+  out
 }
 
 # Rows drawn without R's state being touched when there is a seed.
@@ -215,7 +221,7 @@ rule_bandwidth <- function(x, rule, kernel, run, seed) {
   if (rule == "scott") return(scott * canonical_ratio(kernel, d))
   if (rule == "silverman") return(scott * (4 / (d + 2))^(1 / (d + 4)) * canonical_ratio(kernel, d))
   shape <- scott * canonical_ratio(kernel, d)
-  score <- bandwidth_scorer(x, shape, rule, kernel, 1e-4, 20000, run, seed)
+  score <- bandwidth_scorer(x, shape, rule, 20000, list(kernel = kernel, rel_error = 1e-4, seed = seed), run)
   sign <- if (rule == "lscv") 1 else -1
   grid <- 0.05 * 80^(0:19 / 19)
   looks <- if (!run$ranks && scored_by_pairs(rule, kernel, d)) list(12:20, 1:11) else list(1:20)

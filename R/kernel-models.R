@@ -63,17 +63,19 @@ is_form_of <- function(parts, object, known) {
 # ---- points in a tree ----
 
 # What a density and a regression keep alike: the points, in a tree unless they are spread over ranks or lie on a line,
-# and how to sum over them.
-points_model <- function(x, n, bandwidth, kernel, tree, rel_error, run, seed, range = points_range(x)) {
+# and how to sum over them. `sums`: list(kernel, tree, rel_error, seed).
+points_model <- function(x, n, bandwidth, sums, run, range = points_range(x)) {
   reach <- if (nrow(x)) max(abs(range[1:2, ])) else 0
   bandwidth <- plain_bandwidth(bandwidth, x, reach)
   parts <- check_bandwidth(bandwidth, ncol(x), reach)
-  problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE,
-                  seed = seed, control = run_control("cpu", run$threads, run$progress, task = "Building a tree"))
-  rebuilt <- tree == "kd" # where sums need one: to look for damage in a kept tree takes as long; most sums need none
+  control <- run_control("cpu", run$threads, run$progress, task = "Building a tree")
+  problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = sums$tree, leaf_size = 32),
+                  self = TRUE, seed = sums$seed, control = control)
+  # built again where sums need one: to look for damage in a kept tree takes as long, and most sums need none
+  rebuilt <- sums$tree == "kd"
   list(
-    kernel = kernel, bandwidth = bandwidth, n = n, d = ncol(x), names = colnames(x), rows = rownames(x),
-    rel_error = rel_error, tree_type = tree, distributed = run$ranks,
+    kernel = sums$kernel, bandwidth = bandwidth, n = n, d = ncol(x), names = colnames(x), rows = rownames(x),
+    rel_error = sums$rel_error, tree_type = sums$tree, distributed = run$ranks,
     native = if (!run$ranks && !rebuilt) native_trees(problem)$reference,
     digest = if (!run$ranks && rebuilt) digest_of(unname(x)), parts = parts, data = unname(x)
   )

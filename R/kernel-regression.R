@@ -46,12 +46,13 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
   w <- check_case_weights(weights, nrow(x), run$ranks)
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, regression_rules[-1L], "bandwidth") else "given"
   scores <- NULL
+  sums <- list(kernel = kernel, tree = tree, rel_error = rel_error, seed = seed)
   if (rule == "cv") {
-    found <- regression_cv(x, y, w, kernel, tree, rel_error, run, seed)
+    found <- regression_cv(x, y, w, sums, run)
     bandwidth <- found$bandwidth
     scores <- found$scores
   } else if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, run, seed)
-  object <- regression_model(x, y, w, bandwidth, kernel, tree, rel_error, run, seed)
+  object <- regression_model(x, y, w, bandwidth, sums, run)
   object$rule <- rule
   object$scores <- scores
   left_out <- unname(regression_sums(object, leave_one_out = TRUE, run = run)$fit)
@@ -96,19 +97,19 @@ check_case_weights <- function(weights, n, distributed = FALSE) {
   as.double(weights)
 }
 
-regression_model <- function(x, y, w, bandwidth, kernel, tree, rel_error, run, seed) {
-  object <- points_model(x, rows_of_all(x, run$ranks), bandwidth, kernel, tree, rel_error,
-                         run_but(run, progress = NULL), seed)
+regression_model <- function(x, y, w, bandwidth, sums, run) {
+  object <- points_model(x, rows_of_all(x, run$ranks), bandwidth, sums, run_but(run, progress = NULL))
   new_result(class = "weft_kernel_regression", c(object, list(
     response = y, weights = w, centre = mean_of_all(y, w, run$ranks), backend = weft_backend()
   )))
 }
 
 # Golden section around the best of a grid of multiples of Scott's rule. The tree of the rescaled points is built once.
-regression_cv <- function(x, y, w, kernel, tree, rel_error, run, seed) {
-  shape <- spread(x, run$ranks) * rows_of_all(x, run$ranks)^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x))
+regression_cv <- function(x, y, w, sums, run) {
+  shape <- spread(x, run$ranks) * rows_of_all(x, run$ranks)^(-1 / (ncol(x) + 4)) * canonical_ratio(sums$kernel, ncol(x))
   z <- x / rep(shape, each = nrow(x))
-  model <- regression_model(z, y, w, 1, kernel, tree, max(rel_error, 1e-6), run, seed)
+  sums$rel_error <- max(sums$rel_error, 1e-6)
+  model <- regression_model(z, y, w, 1, sums, run)
   score <- function(t) {
     model$bandwidth <- model$parts$h <- t
     fit <- regression_sums(model, leave_one_out = TRUE, run = run)$fit

@@ -36,7 +36,7 @@
 #'
 #'   `confidence` below 1 lets the bound fail with probability at most `1 - confidence` for a query and column, by the
 #'   central limit theorem: trees may then sample nodes, and `method = "montecarlo"` draws references until the bound
-#'   holds. Both are worthwhile for many references and a smooth kernel.
+#'   holds. `method = "auto"` walks trees in this way; to draw references was slower on all data tried.
 #'
 #'   With `log = TRUE` the result is the logarithm. It is finite where the sum underflows (for the Gaussian, Laplacian
 #'   and Matern kernels) and `-Inf` where the sum is 0; \eqn{\varepsilon} then bounds the ratio.

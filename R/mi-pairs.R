@@ -6,7 +6,7 @@
 #'
 #' The interaction is the information of the pair beyond that of its members,
 #' \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}: positive for synergy (as in an exclusive or), negative for
-#' redundancy (as in two copies). Equal scores are ordered by column. `top` and the thresholds apply together.
+#' redundancy (as in two copies). Equal scores are ordered by column. `top` and the minima apply together.
 #'
 #' @section Strata: With `strata`, scores are conditional on them, \eqn{I(C; A_m \times A_n | S)}: every stratum has
 #'   tables of its own, and its information is weighted by its share of the rows. What batches, sexes, centres or
@@ -33,7 +33,7 @@
 #' @inheritParams mi_rank
 #' @inheritSection mi_rank Missing values
 #' @param x what [mi_rank()] takes, or a pack made by [mi_pack()] (then without `class`, `na` and `assay`).
-#' @param top the number of pairs to keep; `Inf` for all that reach the thresholds.
+#' @param top the number of pairs to keep; `Inf` for all that reach the minima `min_mi` and `min_gain`.
 #' @param by order by `"mi"` or by `"interaction"`.
 #' @param features names or numbers of features: only pairs among these.
 #' @param strata a factor or vector of categories, one value per row (or, for a `SummarizedExperiment`, the name of a
@@ -152,21 +152,21 @@ test_pairs <- function(pack, side, found, keep, test, ranks, control) {
   if (is.null(ranks)) list(tested) else ranks_gather(tested, control)
 }
 
-# The arguments that all searches share; thresholds in bits.
+# The arguments that all searches share; minima in bits.
 check_search <- function(top, min_mi, min_gain, by, unit) {
   by <- check_choice(by, c("mi", "interaction"), "by")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   scale <- if (unit == "bits") 1 else log(2)
   top <- check_number(top, "top", min = 1)
   if (is.finite(top)) top <- check_number(top, "top", min = 1, max = 2^31 - 1, whole = TRUE)
-  threshold <- function(value, arg) if (is.null(value)) -Inf else threshold_in_bits(check_number(value, arg), scale)
-  list(top = top, by = by, unit = unit, scale = scale, min_mi = threshold(min_mi, "min_mi"),
-       min_gain = threshold(min_gain, "min_gain"))
+  minimum <- function(value, arg) if (is.null(value)) -Inf else minimum_in_bits(check_number(value, arg), scale)
+  list(top = top, by = by, unit = unit, scale = scale, min_mi = minimum(min_mi, "min_mi"),
+       min_gain = minimum(min_gain, "min_gain"))
 }
 
 # The least number of bits that is not below `value` once it is reported, times `scale`. value / scale alone may be
 # rounded up, and a score that is reported as `value` would then be lost: its neighbours are tried too.
-threshold_in_bits <- function(value, scale) {
+minimum_in_bits <- function(value, scale) {
   near <- value / scale * (1 + (-4:4) * 2^-53)
   min(near[near * scale >= value])
 }

@@ -16,7 +16,7 @@
 #'
 #' @inheritParams mi_pairs
 #' @inheritSection mi_rank Missing values
-#' @param top the number of triples or tuples to keep; `Inf` for all that reach the thresholds.
+#' @param top the number of triples or tuples to keep; `Inf` for all that reach the minima `min_mi` and `min_gain`.
 #' @param features names or numbers of the features to search among; all when `NULL`.
 #' @param control a list of settings that are rarely needed:
 #'   * `min_mi`, `min_gain`: keep only tuples of at least this joint information, or interaction.

@@ -81,8 +81,11 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   if (permutations > 0 || inherits(x, "weft_mi_pack")) {
     pack <- pack_for(x, class, na, assay, NULL, run)
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
-    return(rank_pack(pack, permutations, seed, scale, unit, match.call(),
-                     run, started))
+    key <- if (permutations > 0 && !run$dry_run) mi_key(seed)
+    ranked <- rank_pack(pack, list(permutations = permutations, key = key), scale, run)
+    if (run$dry_run) return(ranked)
+    return(record(ranked$table, call = match.call(), ranked$chosen, started, unit = unit,
+                  class_levels = pack$class_levels, na = pack$na, tests = ranked$tests, permutations = permutations))
   }
   input <- memory_errors(categorical_input(x, assay))
   target <- class_input(class, x, input$n)
@@ -140,8 +143,10 @@ run_attributes <- c("backend", "reason", "seconds") # what run_line() says
 
 check_shown <- function(n, arg = "n") check_number(n, arg, min = 0, whole = TRUE)
 
-# The ranking of a pack, with a permutation test when there are permutations.
-rank_pack <- function(pack, permutations, seed, scale, unit, call, run, started) {
+# The ranking of a pack, with a permutation test when there are permutations: list(table, chosen, tests). `test`:
+# list(permutations, key).
+rank_pack <- function(pack, test, scale, run) {
+  permutations <- test$permutations
   chosen <- if (permutations == 0) cpu_only(run$backend, "A pack is ranked")
             else choose_backend(run$backend, mi_plan("rank_permute", n = pack$dim[1L], p = pack$dim[2L],
                                                      permutations = permutations, threads = run$threads))
@@ -156,13 +161,11 @@ rank_pack <- function(pack, permutations, seed, scale, unit, call, run, started)
   best <- order(-scores$mi)
   result <- rank_table(pack$names, scores, tested$p, best, scale)
   if (permutations > 0) {
-    permuted <- .Call(C_weft_mi_permute_rank, pack_pointer(pack), list(permutations = permutations, key = mi_key(seed)),
-                      control)
+    permuted <- .Call(C_weft_mi_permute_rank, pack_pointer(pack), test, control)
     result$p_permutation <- ((1 + permuted$at_least) / (permutations + 1))[best]
     result$p_fwer <- fwer(permuted$observed, permuted$greatest)[best]
   }
-  record(new_result(result, class = c("weft_mi", "data.frame")), call, chosen, started, unit = unit,
-         class_levels = pack$class_levels, na = pack$na, tests = tested$tests, permutations = permutations)
+  list(table = new_result(result, class = c("weft_mi", "data.frame")), chosen = chosen, tests = tested$tests)
 }
 
 rank_table <- function(names, scores, p_value, best, scale) {

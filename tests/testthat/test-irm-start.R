@@ -22,10 +22,11 @@ test_that("compressed matrices are the graphs that dense ones are", {
   same_graph(gaps, as.matrix(gaps))
   same_graph(sparse, A, missing = cbind(c(1, 3), c(1, 4)))
   same_graph(3 * sparse, 3 * A, family = "poisson")
-  same_graph(3 * sparse, 3 * A, threshold = 2)
+  same_graph(3 * sparse, 3 * A, input = list(self = FALSE, threshold = 2))
   square <- A[, c(1:5, 1, 3)]
   for (self in c(FALSE, TRUE)) {
-    same_graph(Matrix::Matrix(square, sparse = TRUE, doDiag = FALSE), square, type = "directed", self = self)
+    same_graph(Matrix::Matrix(square, sparse = TRUE, doDiag = FALSE), square, type = "directed",
+               input = list(self = self))
   }
   both <- 1 * (square | t(square))
   dimnames(both) <- NULL

@@ -185,8 +185,9 @@ test_that("least-squares bandwidths are those of the whole grid, from a part of 
   looked <- numeric()
   for (x in sets) {
     x <- matrix(x)
-    score <- weft:::bandwidth_scorer(x, sd(x) * length(x)^-0.2, "lscv", "gaussian", 1e-4, 20000,
-                                     weft_run(threads = 1, progress = FALSE), 1)
+    score <- weft:::bandwidth_scorer(x, sd(x) * length(x)^-0.2, "lscv", 20000,
+                                     list(kernel = "gaussian", rel_error = 1e-4, seed = 1),
+                                     weft_run(threads = 1, progress = FALSE))
     grid <- exp(seq(log(0.05), log(4), length.out = 20))
     scored <- 0
     some <- weft:::scores_from_wide(grid, list(16:20, 11:15, 1:10), function(t) {

@@ -102,8 +102,8 @@ test_that("a threshold keeps the scores that are reported as its value, in eithe
                        sum(tuples$mi >= tuples$mi[at]))
     }
   }
-  expect_identical(weft:::threshold_in_bits(0, log(2)), 0)
-  expect_identical(weft:::threshold_in_bits(Inf, log(2)), Inf)
+  expect_identical(weft:::minimum_in_bits(0, log(2)), 0)
+  expect_identical(weft:::minimum_in_bits(Inf, log(2)), Inf)
 })
 
 test_that("searches can be restricted to features and to pairs of two sets", {

@@ -168,7 +168,7 @@ test_that("irm() takes a SummarizedExperiment and igraphs as graphs", {
   skip_if_not_installed("SummarizedExperiment")
   counts <- matrix(c(5, 0, 0, 9, 2, 0, 7, 0), 4, dimnames = list(paste0("gene", 1:4), c("s1", "s2")))
   se <- SummarizedExperiment::SummarizedExperiment(list(counts = counts))
-  graph <- weft:::irm_graph(se, assay = "counts", threshold = 1)
+  graph <- weft:::irm_graph(se, input = list(self = FALSE, assay = "counts", threshold = 1))
   expect_identical(graph[c("row_names", "col_names")], list(row_names = rownames(counts), col_names = colnames(counts)))
   z <- c(1, 2, 2, 1)
   expect_equal(irm_log_posterior(se, z, c(1, 2), assay = "counts", threshold = 1),

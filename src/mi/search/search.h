@@ -28,7 +28,7 @@ static WEFT_HD inline int weft_mi_is_near(const weft_mi_near *near, uint64_t x, 
  * search.cuh, weft_mi_keeper_threshold() in pair_tiles.h). A gain is what is called interaction elsewhere: min_gain is
  * the least that a tuple may have. */
 typedef struct weft_mi_search {
-  size_t top; /* SIZE_MAX: all above the thresholds */
+  size_t top; /* SIZE_MAX: all that reach the minima */
   int order;  /* 2 or 3 */
   int by_interaction;
   double min_mi, min_gain;
