@@ -382,8 +382,9 @@ kernel_grid <- function(problem, plan) {
   if (is.null(reach)) return(direct(problem, "the kernel reaches everywhere"))
   # Twice what the pairs of the sample take, as cells hold pairs that are farther apart. Each device makes the grid for
   # itself: 10^6 points in 4 dimensions take .017 s on one H100 and .025 s on two.
-  divided <- 2 * share_near(problem, reach) * cost_of_direct(problem)$divided
-  problem$control$devices <- devices_for(problem$devices, chosen$name, divided, again = grid_seconds(problem, 0))
+  problem$control$devices <- devices_for(problem$devices, chosen$name,
+                                         2 * share_near(problem, reach) * cost_of_direct(problem)$divided,
+                                         again = grid_seconds(problem, 0)) # both counted for "all" alone
   points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)
   task <- native_task(problem, NULL, NULL, split)
   if (identical(nrow(split$weights), 1L) && all(points_range(problem$weights)[1:2, ] == 1)) {

@@ -28,15 +28,16 @@ common_of <- function(data, scores, how) {
        ridge = total / varied * min(1, varied / nrow(z)))
 }
 
-# For related_to(): z' (z z' + ridge)^-1 z, whole or as its factors, and its diagonal.
+# Similarities of genes over samples that count less the more they resemble others: z' (z z' + ridge)^-1 z, whole or as
+# its factors, and its diagonal.
 weigh_samples <- function(common, control) {
   inverse <- chol2inv(chol(common$gram + diag(common$ridge, nrow(common$gram))))
   if (ncol(common$z) <= nrow(common$z)) {
     whole <- diag(nrow(inverse)) - common$ridge * inverse
-    return(list(whole = whole, own = pmax(0, diag(whole))))
+    return(list(whole = whole, z = NULL, weighted = NULL, own = pmax(0, diag(whole))))
   }
   weighted <- matrix_product(inverse, common$z, control)
-  list(z = common$z, weighted = weighted, own = colSums(common$z * weighted))
+  list(whole = NULL, z = common$z, weighted = weighted, own = pmax(0, colSums(common$z * weighted)))
 }
 
 # Scores of samples in an order that is theirs, wherever they are; of very many samples some.
@@ -59,58 +60,11 @@ standard_scores <- function(scores) {
   z / rep(ifelse(length > 0, length, 1), each = n)
 }
 
-# Minus the logarithm of 1 - r^2, halved, of regulators and some targets (columns from 1; NA of a gene with itself), r
-# being the correlation of samples that count less the more they resemble others.
-related_to <- function(weighed, regulators, targets, control) {
-  shared <- if (is.null(weighed$whole)) {
-    matrix_product(weighed$z[, regulators, drop = FALSE], weighed$weighted[, targets, drop = FALSE], control, TRUE)
-  } else {
-    weighed$whole[regulators, targets, drop = FALSE]
-  }
-  scale <- sqrt(weighed$own)
-  scale[scale == 0] <- 1
-  r <- shared / (scale[regulators] %o% scale[targets])
-  related <- -0.5 * log1p(-pmin(r^2, 1 - 1e-12))
-  same <- match(targets, regulators)
-  related[cbind(same, seq_along(targets))[!is.na(same), , drop = FALSE]] <- NA
-  related
-}
-
-# How far each edge's correlation stands out among those of its regulator and those of its target, from 0 to 1: of the
-# two standard scores the sum of squares, with their signs (after Faith and others 2007).
+# How far each edge's correlation stands out among those of its regulator and those of its target, from 0 to 1.
 correlation_excess <- function(edges, genes, common, control,
-                               block = max(1L, 2000000L %/% length(genes$regulators))) {
-  weighed <- weigh_samples(common, control)
-  regulators <- genes$regulators + 1L
-  targets <- genes$targets + 1L
-  of_regulator <- matrix(0, length(regulators), 3L) # numbers, sums, sums of squares
-  related <- to <- numeric(length(edges$from))
-  for (first in seq(1L, length(targets), by = block)) {
-    here <- first:min(first + block - 1L, length(targets))
-    m <- related_to(weighed, regulators, targets[here], control)
-    moments <- function(margin) {
-      sums <- if (margin == 1) rowSums else colSums
-      cbind(sums(!is.na(m)), sums(m, na.rm = TRUE), sums(m^2, na.rm = TRUE))
-    }
-    of_regulator <- of_regulator + moments(1)
-    mine <- seq_len(edges$starts[here[length(here)] + 1L] - edges$starts[first]) + edges$starts[first]
-    column <- edges$to[mine] - first + 1L
-    related[mine] <- m[cbind(edges$from[mine], column)]
-    to[mine] <- standardised(related[mine], moments(2), column)
-  }
-  from <- standardised(related, of_regulator, edges$from)
-  both <- from * abs(from) + to * abs(to)
-  distance <- sign(both) * sqrt(abs(both))
-  0.5 + 0.5 * distance / (3 + abs(distance))
-}
-
-# (v - mean) / standard deviation of the group that each value is in, 0 where values are equal.
-standardised <- function(v, moments, group) {
-  count <- pmax(moments[, 1L], 1)
-  mean <- moments[, 2L] / count
-  variance <- (moments[, 3L] - count * mean^2) / pmax(count - 1, 1)
-  even <- variance <= 1e-12 * mean^2
-  ifelse(even[group], 0, (v - mean[group]) / sqrt(variance)[group])
+                               block = max(1, 2000000 %/% length(genes$regulators))) {
+  similar <- c(weigh_samples(common, control), list(block = block))
+  .Call(C_weft_regulation_excess, c(genes[c("regulators", "targets")], edges[c("starts", "from")]), similar, control)
 }
 
 # A number from 0 to 1 for each edge. Where the regulators were named it does not matter how much the areas of one vary
@@ -122,7 +76,7 @@ edge_weights <- function(edges, genes, full, common, control) {
     standing <- if (length(genes$targets) > 1L && length(area)) edges$sums / max(edges$sums) else 1 + 0 * edges$sums
   } else {
     standing <- edges$share
-    reversed <- reversed_areas(edges, area, genes)
+    reversed <- reversed_areas(edges, area, genes, control)
     share <- max(share, between(alike_both_ways(area, reversed, genes), both_ways_alike))
     if (share > 0) area <- (area + share * ifelse(is.na(reversed), 0, reversed)) / (1 + share)
   }
@@ -130,17 +84,12 @@ edge_weights <- function(edges, genes, full, common, control) {
   ((1 - share) * area + share * correlation_excess(edges, genes, common, control)) * standing[edges$from]^(1 - share)
 }
 
-# What the edge from its target to its regulator has, 0 where there is none; NA where the target is not a regulator or
+# What the edge from its target to its regulator has, 0 where there is none; NaN where the target is not a regulator or
 # the regulator no target.
-reversed_areas <- function(edges, area, genes) {
-  from <- match(genes$targets, genes$regulators)[edges$to]
-  to <- match(genes$regulators, genes$targets)[edges$from]
-  both <- which(!is.na(from) & !is.na(to))
-  pair <- function(from, to) (to - 1) * length(genes$regulators) + from
-  back <- match(pair(from[both], to[both]), pair(edges$from[both], edges$to[both]))
-  out <- rep(NA_real_, length(area))
-  out[both] <- ifelse(is.na(back), 0, area[both][back])
-  out
+reversed_areas <- function(edges, area, genes, control) {
+  place <- function(x, table) match(x, table, nomatch = 0L) - 1L
+  of <- list(area = area, back = place(genes$regulators, genes$targets), there = place(genes$targets, genes$regulators))
+  .Call(C_weft_regulation_reversed, c(genes[c("regulators", "targets")], edges[c("starts", "from")]), of, control)
 }
 
 # The correlation between areas and those of the reversed edges, over all pairs of genes that are both regulators and

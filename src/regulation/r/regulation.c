@@ -6,6 +6,7 @@
 #include "regulation/cpu/selection.h"
 #include "regulation/cpu/sparse_cells.h"
 #include "regulation/cpu/spread.h"
+#include "regulation/cpu/weights.h"
 
 /* ---- scores ---- */
 
@@ -303,4 +304,67 @@ SEXP C_weft_regulation_edges(SEXP choices, SEXP of, SEXP control)
                                 &job.out.signed_area, &job.out.times,  &job.out.both };
   for (int k = 0; k < 6; k++) *vectors[k] = INTEGER(weft_result_put(out, fields[k], Rf_allocVector(INTSXP, count)));
   WEFT_RUN_RETURN(out, control, edges, &job);
+}
+
+/* ---- weights ---- */
+
+typedef struct {
+  weft_regulation_listed edges;
+  weft_regulation_similar genes;
+  size_t block;
+  const double *area;
+  const int32_t *back, *there;
+  double *out;
+} weights_job;
+WEFT_WORK(excess, weights_job, weft_regulation_excess(ctx, &job->edges, &job->genes, job->block, job->out))
+
+WEFT_WORK(reversed, weights_job, weft_regulation_reversed(ctx, &job->edges, job->area, job->back, job->there, job->out))
+
+/* edges: list(regulators, targets: genes, from 0; starts, from: as C_weft_regulation_edges() has them). */
+static weft_regulation_listed listed_of(SEXP edges)
+{
+  weft_record given = weft_record_open(edges, "edges");
+  weft_regulation_listed out = { .regulators = (size_t) Rf_xlength(weft_record_field(&given, "regulators")),
+                                 .targets = (size_t) Rf_xlength(weft_record_field(&given, "targets")) };
+  out.regulator = weft_record_integers(&given, "regulators", WEFT_ANY_LENGTH);
+  out.target = weft_record_integers(&given, "targets", WEFT_ANY_LENGTH);
+  out.starts = weft_record_doubles(&given, "starts", (double) out.targets + 1);
+  out.from = weft_record_integers(&given, "from", out.starts[out.targets]);
+  weft_record_close(&given);
+  return out;
+}
+
+/* A number from 0 to 1 for each edge. genes: list(whole or NULL, z, weighted or NULL, own, block). */
+SEXP C_weft_regulation_excess(SEXP edges, SEXP genes, SEXP control)
+{
+  weights_job job = { .edges = listed_of(edges) };
+  weft_record given = weft_record_open(genes, "genes");
+  const SEXP own = weft_record_field(&given, "own"), z = weft_record_field(&given, "z");
+  const double p = (double) Rf_xlength(own);
+  job.genes.p = (size_t) p;
+  job.genes.n = Rf_isNull(z) ? 0 : (size_t) Rf_nrows(z);
+  job.genes.own = weft_record_doubles(&given, "own", p);
+  job.genes.whole = weft_record_doubles_or_null(&given, "whole", p * p);
+  job.genes.z = weft_record_doubles_or_null(&given, "z", (double) job.genes.n * p);
+  job.genes.weighted = weft_record_doubles_or_null(&given, "weighted", (double) job.genes.n * p);
+  job.block = weft_record_size(&given, "block");
+  weft_record_close(&given);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.edges.starts[job.edges.targets]));
+  job.out = REAL(out);
+  WEFT_RUN_RETURN(out, control, excess, &job);
+}
+
+/* The areas of the reversed edges. of: list(area, back, there). */
+SEXP C_weft_regulation_reversed(SEXP edges, SEXP of, SEXP control)
+{
+  weights_job job = { .edges = listed_of(edges) };
+  weft_record given = weft_record_open(of, "of");
+  const double count = job.edges.starts[job.edges.targets];
+  job.area = weft_record_doubles(&given, "area", count);
+  job.back = weft_record_integers(&given, "back", (double) job.edges.regulators);
+  job.there = weft_record_integers(&given, "there", (double) job.edges.targets);
+  weft_record_close(&given);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) count));
+  job.out = REAL(out);
+  WEFT_RUN_RETURN(out, control, reversed, &job);
 }

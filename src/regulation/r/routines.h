@@ -10,5 +10,7 @@
   R(C_weft_regulation_select, 5) \
   R(C_weft_regulation_hubs, 3) \
   R(C_weft_regulation_counts, 3) \
-  R(C_weft_regulation_edges, 3)
+  R(C_weft_regulation_edges, 3) \
+  R(C_weft_regulation_excess, 3) \
+  R(C_weft_regulation_reversed, 3)
 /* clang-format on */
