@@ -4,10 +4,7 @@
 market_piece <- 2^22 # bytes
 
 file_import <- function(path, samples, layer, memory) {
-  if (dir.exists(path)) {
-    no_layer(layer)
-    return(tenx_folder_import(path, samples, memory))
-  }
+  if (dir.exists(path)) return(folder_import(path.expand(path), samples, layer, memory))
   path <- readable_file(path, "x", "a matrix, or the name of a file or folder that can be read")
   if (grepl("\\.(h5ad|h5|hdf5|loom)$", path, ignore.case = TRUE)) return(hdf5_import(path, samples, layer, memory))
   no_layer(layer)
@@ -15,7 +12,17 @@ file_import <- function(path, samples, layer, memory) {
     return(market_import(path, identical(samples, "columns"), memory))
   }
   abort_input("`x` must name a file of a known format.", x = sprintf("It is '%s'.", basename(path)),
-              i = "Known are .h5ad, .h5, .loom, .mtx (also compressed), and folders with matrix.mtx.")
+              i = paste("Known are .h5ad, .h5, .loom, .mtx (also compressed), and folders of Zarr, of BPCells, and with",
+                        "matrix.mtx."))
+}
+
+folder_import <- function(path, samples, layer, memory) {
+  if (is_zarr(path)) {
+    if (!is.null(samples)) abort_input("`samples` must be NULL for Zarr folders, which have samples in rows.")
+    return(zarr_import(path, layer, memory))
+  }
+  no_layer(layer)
+  if (is_bpcells(path)) bpcells_import(path, samples, memory) else tenx_folder_import(path, samples, memory)
 }
 
 # matrix.mtx with barcodes.tsv and features.tsv (or genes.tsv, before version 3), each perhaps compressed.

@@ -151,7 +151,7 @@ laid_out <- function(m, how, values = "H5T_NATIVE_FLOAT", indices = "H5T_NATIVE_
 way_of <- function(file, from, count) {
   shared <- .Call(weft:::C_weft_store_shared, 4096, 2, file)
   way <- NULL
-  weft:::h5_stream(file, function(file, send) {
+  weft:::file_stream(file, function(file, send) {
     send(weft:::shared_pieces(file, "X", shared, c(1, 4096))(from, count)$how)
   }, function(how) way <<- length(how))
   way
@@ -277,7 +277,7 @@ test_that("a crash of the HDF5 library is an error, and R lives", {
   file <- anndata_file(some_counts(20, 5, 0.3))
   crash <- function(file, ...) tools::pskill(Sys.getpid(), 11)
   expect_error(weft:::h5_apart(file, crash), "could not be read.*The HDF5 library crashed", class = "weft_error_input")
-  expect_error(weft:::h5_stream(file, crash, list), "library crashed", class = "weft_error_input")
+  expect_error(weft:::file_stream(file, crash, list), "library crashed", class = "weft_error_input")
   expect_identical(weft:::h5_apart(file, function(file) file$size("X/indptr")), 21)
 })
 

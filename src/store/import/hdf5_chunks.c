@@ -1,13 +1,9 @@
 /* Numbers of other programs' files; see hdf5_chunks.h. */
 #include <string.h>
-#if defined(WEFT_DEFLATE)
-#  include <libdeflate.h>
-#elif defined(WEFT_ZLIB)
-#  include <zlib.h>
-#endif
 #include "core/call/arena.h"
 #include "store/file/os.h"
 #include "store/import/hdf5_chunks.h"
+#include "store/import/inflate.h"
 
 #define AT_ONCE 8192 /* numbers that are read before they are converted */
 
@@ -35,8 +31,7 @@ static int32_t nearest_integer(double x)
   } \
   break;
 
-/* `count` numbers of the file's type (this machine's byte order) to the type that is wanted. */
-static void convert(weft_raw_type type, const void *from, size_t count, weft_raw_target target, void *to)
+void weft_raw_convert(weft_raw_type type, const void *from, size_t count, weft_raw_target target, void *to)
 {
   switch (type) {
   case WEFT_RAW_INT8: CONVERT(int8_t)
@@ -81,7 +76,7 @@ static weft_status read_plain(weft_ctx *ctx, const weft_raw_rows *rows, const we
   for (size_t done = 0; done < count; done += AT_ONCE, at += size * AT_ONCE) {
     const size_t now = count - done < AT_ONCE ? count - done : AT_ONCE;
     WEFT_TRY(weft_store_os_read(ctx, rows->file, rows->name, at, some, size * now));
-    convert(x->type, some, now, x->target, (char *) x->to + wide * done);
+    weft_raw_convert(x->type, some, now, x->target, (char *) x->to + wide * done);
   }
 done:
   return st;
@@ -89,48 +84,7 @@ done:
 
 /* ---- in chunks ---- */
 
-#if defined(WEFT_DEFLATE)
-typedef struct libdeflate_decompressor inflater;
-
-static inflater *begin_inflating(weft_arena *mem)
-{
-  (void) mem;
-  return libdeflate_alloc_decompressor();
-}
-
-static void end_inflating(inflater *x) { libdeflate_free_decompressor(x); }
-
-/* 0 where `size` bytes do not become `whole`. */
-static int inflate_chunk(inflater *x, const uint8_t *bytes, size_t size, uint8_t *to, size_t whole)
-{
-  return libdeflate_zlib_decompress(x, bytes, size, to, whole, NULL) == LIBDEFLATE_SUCCESS;
-}
-#elif defined(WEFT_ZLIB)
-typedef z_stream inflater;
-
-static inflater *begin_inflating(weft_arena *mem)
-{
-  inflater *x = weft_arena_take0(mem, 1, sizeof *x);
-  return x && inflateInit(x) == Z_OK ? x : NULL;
-}
-
-static void end_inflating(inflater *x) { inflateEnd(x); }
-
-static int inflate_chunk(inflater *x, const uint8_t *bytes, size_t size, uint8_t *to, size_t whole)
-{
-  if (size > UINT32_MAX || inflateReset(x) != Z_OK) return 0;
-  x->next_in = (Bytef *) bytes;
-  x->avail_in = (uInt) size;
-  x->next_out = to;
-  x->avail_out = (uInt) whole;
-  return inflate(x, Z_FINISH) == Z_STREAM_END && x->avail_out == 0;
-}
-#endif
-
-#if defined(WEFT_DEFLATE) || defined(WEFT_ZLIB)
-int weft_raw_inflates(void) { return 1; }
-
-static void unshuffle(const uint8_t *from, size_t size, size_t count, uint8_t *to)
+void weft_raw_unshuffle(const uint8_t *from, size_t size, size_t count, uint8_t *to)
 {
   for (size_t byte = 0; byte < size; byte++)
     for (size_t i = 0; i < count; i++) to[size * i + byte] = from[count * byte + i];
@@ -146,11 +100,11 @@ static weft_status read_chunks(weft_ctx *ctx, const weft_raw_rows *rows, const w
   uint64_t skip = x->skip;
   size_t done = 0, left = x->room;
   uint8_t *some, *shuffled = NULL;
-  inflater *work = NULL;
+  weft_inflater *work = NULL;
   if (x->length > UINT32_MAX / size || skip >= x->length) return damaged(ctx, rows, "a chunk has an impossible size");
   WEFT_TAKE(some, &mem, whole);
   if (x->shuffled) WEFT_TAKE(shuffled, &mem, whole);
-  work = begin_inflating(&mem);
+  work = weft_inflate_begin(&mem);
   if (!work) {
     st = weft_fail_memory(ctx, "host", 1 << 15, -1, "inflating");
     goto done;
@@ -160,32 +114,25 @@ static weft_status read_chunks(weft_ctx *ctx, const weft_raw_rows *rows, const w
     const size_t now = here < count - done ? (size_t) here : count - done;
     const int direct = !shuffled && now == x->length && is_target(x->type, x->target);
     uint8_t *place = (uint8_t *) x->to + wide * done, *to = shuffled ? shuffled : direct ? place : some;
-    if (bytes > left || !inflate_chunk(work, from, (size_t) bytes, to, whole)) {
+    size_t made = 0;
+    if (bytes > left ||
+        weft_inflate(work, WEFT_DEFLATED_ZLIB, from, (size_t) bytes, to, whole, &made) != WEFT_INFLATE_DONE ||
+        made != whole) {
       st = damaged(ctx, rows, "a chunk cannot be inflated");
       goto done;
     }
-    if (shuffled) unshuffle(shuffled, size, (size_t) x->length, some);
-    if (!direct) convert(x->type, some + size * (size_t) skip, now, x->target, place);
+    if (shuffled) weft_raw_unshuffle(shuffled, size, (size_t) x->length, some);
+    if (!direct) weft_raw_convert(x->type, some + size * (size_t) skip, now, x->target, place);
     from += bytes;
     left -= (size_t) bytes;
     done += now;
   }
   if (done < count) st = damaged(ctx, rows, "chunks are missing");
 done:
-  if (work) end_inflating(work);
+  weft_inflate_end(work);
   weft_arena_end(&mem);
   return st;
 }
-#else
-int weft_raw_inflates(void) { return 0; }
-
-static weft_status read_chunks(weft_ctx *ctx, const weft_raw_rows *rows, const weft_raw_part *x, size_t count)
-{
-  (void) x;
-  (void) count;
-  return weft_fail(ctx, WEFT_ERR_INTERNAL, "'%s' has chunks that cannot be inflated here.", rows->name);
-}
-#endif
 
 weft_status weft_raw_fill(weft_ctx *ctx, const weft_raw_rows *rows, size_t count)
 {

@@ -45,6 +45,8 @@ typedef struct weft_raw_rows {
 } weft_raw_rows;
 
 size_t weft_raw_size(weft_raw_type type);
-/* Whether chunks can be inflated here. */
-int weft_raw_inflates(void);
+/* `count` numbers of a file's type to the type that is wanted. */
+void weft_raw_convert(weft_raw_type type, const void *from, size_t count, weft_raw_target target, void *to);
+/* `count` numbers of `size` bytes, of which all first bytes came first, then all second ones ... */
+void weft_raw_unshuffle(const uint8_t *from, size_t size, size_t count, uint8_t *to);
 weft_status weft_raw_fill(weft_ctx *ctx, const weft_raw_rows *rows, size_t count);

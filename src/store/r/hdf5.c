@@ -298,7 +298,7 @@ static int put_deflated(const h5_rows *x, const weft_shared *memory, size_t slot
 {
   uint64_t *to = weft_slot_chunks(memory, slot);
   size_t room = WEFT_SHARED_EACH / 2 / 8 * memory->room;
-  if (!weft_raw_inflates()) return 0;
+  if (!weft_inflates()) return 0;
   for (int i = 0; i < 2; i++)
     if (!x->vector[i].deflated || x->vector[i].chunk < WEFT_SHARED_CHUNK || x->vector[i].chunk > memory->room / 4)
       return 0;

@@ -23,5 +23,9 @@
   R(C_weft_store_sort, 6) \
   R(C_weft_store_drain, 3) \
   R(C_weft_store_market, 0) \
-  R(C_weft_store_market_read, 7)
+  R(C_weft_store_market_read, 7) \
+  R(C_weft_store_bytes, 2) \
+  R(C_weft_store_numbers, 3) \
+  R(C_weft_store_texts, 1) \
+  R(C_weft_store_unpack, 3)
 /* clang-format on */
