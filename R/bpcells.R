@@ -112,7 +112,7 @@ bpcells_ends <- function(file, part, first, count) {
   ends + 2^32 * pmax(0, findInterval(first + seq_len(count) - 1, begin) - 1)
 }
 
-# Packed numbers from `first` on, from 0: those of `index` are differences, and those of `val` less by one.
+# Packed numbers from `first` on, from 0.
 bpcells_unpack <- function(file, part, first, count, cache) {
   if (!count) return(numeric())
   chunk <- floor(first / 128)
@@ -126,6 +126,5 @@ bpcells_unpack <- function(file, part, first, count, cache) {
   starts <- if (part == "index") as.double(bpcells_range(file, "index_starts", chunk, chunks))
   out <- memory_errors(.Call(C_weft_store_unpack, bytes, as.double(ends - ends[1L]), starts))
   if (is.null(out)) wrong_file(file, sprintf("\"%s\" has a chunk of an impossible size.", data))
-  out <- out[first - 128 * chunk + seq_len(count)]
-  if (part == "val") out + 1 else out
+  out[first - 128 * chunk + seq_len(count)]
 }

@@ -14,8 +14,8 @@ stop_json <- function(what) stop(errorCondition(paste("is not JSON: it", what), 
 # The tokens of a text, one after another, as what json_value() walks along.
 json_tokens <- function(text) {
   if (!validUTF8(text)) stop_json("is not UTF-8")
-  pattern <- paste0("\"(?:[^\"\\\\\\x00-\\x1f]++|\\\\.)*+\"|-?(?:Infinity|[0-9]++(?:\\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)|",
-                    "NaN|true|false|null|[\\]\\[{}:,]|[ \\t\\r\\n]++|.")
+  pattern <- paste0("\"(?:[^\"\\\\\\x00-\\x1f]++|\\\\.)*+\"|",
+                    "-?(?:Infinity|[0-9]++(?:\\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)|NaN|true|false|null|[\\]\\[{}:,]|[ \\t\\r\\n]++|.")
   tokens <- tryCatch(regmatches(text, gregexpr(pattern, text, perl = TRUE))[[1L]],
                      error = function(e) stop_json("cannot be divided"), warning = function(w) {
                        stop_json("cannot be divided")

@@ -1,5 +1,5 @@
-# Matrices for weft_import() as AnnData and its relatives write them: compressed rows or columns, or dense, with tables of
-# rows and columns beside them. `file` is an HDF5 file or a folder, as functions of a path in it; see with_h5() in
+# Matrices for weft_import() as AnnData and its relatives write them: compressed rows or columns, or dense, with tables
+# of rows and columns beside them. `file` is an HDF5 file or a folder, as functions of a path in it; see with_h5() in
 # R/store-hdf5.R, and R/zarr.R, R/bpcells.R.
 
 # use(item) for each item that produce(file, send) hands to send(): of an HDF5 file, in a child that works ahead.
@@ -259,8 +259,10 @@ compressed_pieces <- function(file, where, count, stored, most, read, send) {
   while (first < count) {
     reach <- min(count - first, 2^17)
     pointers <- as.double(file$read(at("indptr"), first + 1, reach + 1))
-    if (anyNA(pointers) || is.unsorted(pointers) || pointers[1L] < 0 || pointers[reach + 1] > stored ||
-        first == 0 && pointers[1L] != 0) {
+    last <- pointers[reach + 1]
+    ended <- first + reach < count || last == stored || !dir.exists(file$path) # a folder may lack a file
+    if (anyNA(pointers) || is.unsorted(pointers) || pointers[1L] < 0 || last > stored ||
+        first == 0 && pointers[1L] != 0 || !ended) {
       wrong_file(file, sprintf("\"%s\" does not rise from 0 to %.0f.", at("indptr"), stored))
     }
     ends <- piece_ends(pointers, most)

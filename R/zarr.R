@@ -120,7 +120,7 @@ zarr_array_2 <- function(about) {
              }
   list(shape = numbers_of(about$shape), chunks = numbers_of(about$chunks), type = type$name, big = isTRUE(type$big),
        codecs = as.character(codec), texts = texts, fill = about$fill_value, turned = identical(about$order, "F"),
-       problem = problem, key = function(place) paste(format_whole(place), collapse = separator))
+       problem = problem, key = function(place) paste(chunk_numbers(place), collapse = separator))
 }
 
 zarr_codecs <- c("blosc", "zstd", "zlib", "gzip", "lz4", "crc32c")
@@ -157,7 +157,7 @@ zarr_array_3 <- function(about) {
        big = identical(bytes$configuration$endian, "big"), codecs = rev(name[name %in% zarr_codecs]), texts = texts,
        fill = about$fill_value, turned = turned, problem = problem,
        key = function(place) {
-         paste(c(if (identical(keys$name, "default")) "c", format_whole(place)), collapse = separator)
+         paste(c(if (identical(keys$name, "default")) "c", chunk_numbers(place)), collapse = separator)
        })
 }
 
@@ -167,7 +167,7 @@ zarr_sizes <- c(bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, int32 = 4,
 # NULL, or why an array cannot be read, as what follows its name.
 zarr_unknown <- function(x) x$problem
 
-format_whole <- function(x) format(x, scientific = FALSE, trim = TRUE)
+chunk_numbers <- function(x) format(x, scientific = FALSE, trim = TRUE)
 
 # What stands where there is no file for a chunk.
 zarr_fill <- function(x) {
@@ -239,7 +239,7 @@ zarr_chunk <- function(file, name, x, place, cache) {
   part <- paste(name, key, sep = "/")
   path <- file.path(file$path, part)
   if (number > max_chunk) wrong_file(file, sprintf("\"%s\" has chunks of %.0f values.", name, number))
-  if (!file.exists(path)) values <- rep(zarr_fill(x), number)
+  if (!file.exists(path) && !isTRUE(Sys.readlink(path) != "")) values <- rep(zarr_fill(x), number)
   else if (x$texts) values <- zarr_texts(file, path, part, x, number)
   else {
     whole <- number * zarr_sizes[[x$type]]

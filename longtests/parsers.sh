@@ -1,7 +1,7 @@
 #!/bin/sh
-# libFuzzer on what reads files from elsewhere: stores, Matrix Market text, bag-of-words text,
-# PLINK's files and checkpoints (the harnesses are in longtests/parsers), under the address and undefined-behaviour
-# sanitizers.
+# libFuzzer on what reads files from elsewhere: stores, Matrix Market text, bag-of-words text, PLINK's files,
+# checkpoints and compressed pieces of Zarr folders (the harnesses are in longtests/parsers), under the address and
+# undefined-behaviour sanitizers.
 # Needs clang, and R as a shared library.
 # Usage: longtests/parsers.sh [--seconds 60] [name ...]     exit status 1 if any input was a finding,
 # which stays in the folder that is then named.
@@ -9,7 +9,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds=60
 if [ "${1-}" = --seconds ]; then seconds=$2; shift 2; fi
-asked=${*:-store market words plink checkpoint}
+asked=${*:-store market words plink checkpoint codecs}
 command -v clang >/dev/null || { echo "no clang: nothing was tried"; exit 0; }
 w=$(mktemp -d); failed=0
 R_HOME=$(R RHOME); export R_HOME
@@ -21,6 +21,7 @@ store=$(find src/store -name '*.c' ! -path '*/r/*')
 sources() { # what is linked beside the harness
   case $1 in
     store | market) echo "$core src/core/call/simd.c $store" ;;
+    codecs) echo "-DWEFT_ZLIB -DWEFT_ZSTD $core src/core/call/simd.c $store -lz -lzstd" ;;
     words) echo "src/irm/cpu/input/parse_counts.c" ;;
     plink) echo "$core src/core/data/bits*.c src/core/call/simd.c src/mi/pack/cpu/plink.c src/mi/r/plink.c $with_r" ;;
     checkpoint) echo "src/irm/r/saved.c $with_r" ;;
@@ -44,10 +45,17 @@ writeLines(c("!%%MatrixMarket matrix coordinate pattern symmetric", "5 5 2", "2 
 writeLines(c("2", "3", "3", "1 1 2", "1 3 1", "2 2 7"), at("words", 1))
 writeBin(as.raw(c(1, 4, 2, 1, 0x6c, 0x1b, 0x01, 0xdc, 0x0f, 0xff)), at("plink", "bed"))
 writeBin(charToRaw("01 rs1 0 100 A G\n1 rs2 0\t200 C T\n\n"), at("plink", "bim"))
-irm(irm_sample(6, 5, k = 2, seed = 1)$A, chains = 1, sweeps = 2, seed = 1, checkpoint = at("checkpoint", 1),
-    progress = FALSE)
+irm(irm_sample(6, 5, k = 2, seed = 1)$A, chains = 1, sweeps = 2, seed = 1, run = weft_run(progress = FALSE),
+    control = list(checkpoint = at("checkpoint", 1)))
 for (k in 2:3) writeBin(serialize(list(a = 1:3, b = c(x = "u", y = NA), c = list(TRUE, NULL), d = diag(2)), NULL,
                                   version = k), at("checkpoint", k))
+# pieces of the tests' folders, whatever compressed them, behind the three bytes that the harness reads first
+utils::untar("tests/testthat/folders.tgz", exdir = folder <- tempfile())
+pieces <- list.files(folder, "^[0-9.]+$", recursive = TRUE, full.names = TRUE)
+for (k in seq_along(pieces)) {
+  bytes <- readBin(pieces[k], "raw", file.size(pieces[k]))
+  for (codec in 0:7) writeBin(c(as.raw(c(codec + 8, 0, 0)), bytes), at("codecs", paste(k, codec)))
+}
 END
 for name in $asked; do
   if ! clang $flags "longtests/parsers/$name.c" $(sources "$name") -lm -o "$w/$name.run" >"$w/$name.log" 2>&1

@@ -8,6 +8,8 @@
  *   file/pass.c        what needs every block: sums, and any rows and columns as compressed columns
  *   file/write.c       rows in, blocks out
  *   hdf5_chunks.c      numbers of other programs' files, plain or deflated
+ *   codecs.c           compressed pieces of other programs' files (blosc.c, lz.c, inflate.c, zstd.c)
+ *   bp128.c            packed numbers of BPCells
  *   block_of_rows.c    compressed rows that are a block, without entries
  *   blocks_parallel.c  the same work for several blocks at once
  *   sort.c             entries in any order, through a file that has no name

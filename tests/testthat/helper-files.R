@@ -55,6 +55,28 @@ file_readers <- function() {
       rhdf5::h5createFile(path)
       rhdf5::h5write(matrix(c(1, 2, 3, 4), 2), path, "X")
     }, read = import),
+    zarr = list(ending = ".json", make = function(path) {
+      writeLines("{\"shape\": [2, 1], \"chunks\": [2, 1], \"dtype\": \"<f8\", \"zarr_format\": 2}", path)
+    }, read = function(path) {
+      dir.create(file.path(folder <- tempfile(), "X"), recursive = TRUE)
+      writeLines("{\"zarr_format\": 2}", file.path(folder, ".zgroup"))
+      writeBin(c(1, 2), file.path(folder, "X", "0.0"))
+      file.symlink(path, file.path(folder, "X", ".zarray"))
+      import(folder)
+    }),
+    bpcells = list(ending = ".bin", make = function(path) writeBin(c(charToRaw("UINT32v1"), as.raw(c(5, 0, 0, 0))), path),
+                   read = function(path) {
+      dir.create(folder <- tempfile())
+      put <- function(part, values) writeBin(c(charToRaw("UINT32v1"), writeBin(as.integer(values), raw())),
+                                             file.path(folder, part))
+      put("shape", c(1, 1))
+      put("idxptr", 0:1)
+      put("index", 0)
+      writeLines("unpacked-uint-matrix-v1", file.path(folder, "version"))
+      writeLines("col", file.path(folder, "storage_order"))
+      file.symlink(path, file.path(folder, "val"))
+      import(folder)
+    }),
     store = list(ending = ".weft", make = function(path) weft_import(diag(3), path, run = weft_run(progress = FALSE)),
                  read = weft_store),
     numbers = list(ending = ".bin", make = function(path) writeBin(c(1, 2, 3, 4), path),

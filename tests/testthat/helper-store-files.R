@@ -16,8 +16,18 @@ cell_files <- function(folder, m = some_counts(30, 8, 0.4)) {
   packed(paste(colnames(m), toupper(colnames(m)), "Gene", sep = "\t"), "features.tsv.gz")
   files <- c(at("plain.mtx"), at("tenx", c("matrix.mtx.gz", "barcodes.tsv.gz", "features.tsv.gz")))
   if (requireNamespace("rhdf5", quietly = TRUE)) files <- c(files, cell_hdf5_files(m, at))
-  files
+  c(files, cell_folders(folder))
 }
+
+# Files of the folders in folders.tgz, which hold other numbers: all of BPCells', and of AnnData's X and a factor.
+cell_folders <- function(to) {
+  utils::untar(Find(file.exists, c("folders.tgz", "tests/testthat/folders.tgz")), exdir = to)
+  files <- list.files(to, all.files = TRUE, recursive = TRUE, full.names = TRUE)
+  grep("(csr_2|csr_3|csc_2|dense_3)[.]zarr/([^/]*|X/.*|obs/[^/]*|obs/kind/.*)$|bpcells_csc/", files, value = TRUE)
+}
+
+# What is imported of a file that is part of a folder.
+import_from <- function(file) sub("(/tenx|[.]zarr|/bpcells_csc)/.*", "\\1", file)
 
 cell_hdf5_files <- function(m, at) {
   rows <- Matrix::t(m)
@@ -81,13 +91,13 @@ spoil_bytes <- function(bytes) {
   bytes
 }
 
-# What becomes of a file when its bytes are spoilt: "result", "input" or "memory"; another error is signalled. A
-# matrix.mtx, barcodes.tsv or features.tsv is imported with its folder.
+# What becomes of a file when its bytes are spoilt: "result", "input" or "memory"; another error is signalled. A part of
+# a folder is imported with it.
 import_spoilt <- function(file, to) {
   whole <- bytes_of(file)
   on.exit(writeBin(whole, file))
-  writeBin(spoil_bytes(whole), file)
-  from <- if (basename(dirname(file)) == "tenx") dirname(file) else file
+  writeBin(if (length(whole)) spoil_bytes(whole) else as.raw(sample(0:255, 3)), file)
+  from <- import_from(file)
   tryCatch({
     x <- suppressWarnings(weft_import(from, to, overwrite = TRUE, run = weft_run(progress = FALSE)))
     methods::validObject(x[, ])

@@ -141,6 +141,8 @@ store_variants <- function(d, path) {
   import <- function(x, ...) list(x = x, path = path("variant.weft"), overwrite = TRUE, ...)
   files <- list("weft_import/market" = import(cells[1L]), "weft_import/tenx" = import(dirname(cells[2L])))
   hdf5 <- cells[grepl("[.](h5|h5ad|loom)$", cells)]
+  folders <- unique(import_from(cells[grepl("[.]zarr/|/bpcells_", cells)]))
+  files <- c(files, stats::setNames(lapply(folders, import), sprintf("weft_import/%s", basename(folders))))
   c(files, stats::setNames(lapply(hdf5, import), sprintf("weft_import/%s", basename(hdf5))),
     list("weft_import/sparse" = import(list(counts, counts)),
          "weft_import/columns" = import(counts, samples = "columns"),

@@ -27,6 +27,9 @@ def write(name, X, **how):
     a.raw = ad.AnnData(X=sp.csr_matrix(x * 3), obs=obs.copy(), var=var.copy())
     a = a[:, :10].copy() if name == "part" else a
     a.write_h5ad(folder + "/" + name + ".h5ad", **how)
+    for v in (2, 3) if how.get("compression") is None and hasattr(ad.settings, "zarr_write_format") else ():
+        ad.settings.zarr_write_format = v
+        a.write_zarr("%s/%s_v%d.zarr" % (folder, name, v))
 layouts = {"csr": sp.csr_matrix, "csc": sp.csc_matrix, "dense": np.asarray}
 for layout, make in layouts.items():
     for kind in ["float32", "float64", "int32", "int64", "uint8", "uint16"]:
@@ -66,6 +69,18 @@ test_that("all layouts, types and compressions of X, and files in backed mode, h
   odd[1, c(2, 4)] <- c(1, 5)
   odd[2, 1] <- 2
   expect_identical(as.matrix(as_store(file.path(folder, "unsorted.h5ad"))), odd)
+})
+
+test_that("Zarr folders give the bytes of the stores that .h5ad files give", {
+  folders <- list.files(folder, "zarr$", full.names = TRUE)
+  skip_if(!length(folders), "an anndata that writes both versions of Zarr")
+  expect_gte(length(folders), 40L)
+  sum_of <- function(path, ...) unname(tools::md5sum(store_file(as_store(path, ...))))
+  for (path in folders) {
+    file <- sub("_v[23][.]zarr$", ".h5ad", path)
+    expect_identical(sum_of(path), sum_of(file), info = basename(path))
+    expect_identical(sum_of(path, layer = "raw"), sum_of(file, layer = "raw"), info = basename(path))
+  }
 })
 
 test_that("tables hold what pandas wrote", {

@@ -1,5 +1,5 @@
-/* The packed arrays of BPCells: chunks of 128 whole numbers of 32 bits, each in as few bits as the largest needs. Number
- * i lies in lane i % 4, whose words are every fourth; in a lane, numbers follow from the lowest bit on. */
+/* The packed arrays of BPCells: chunks of 128 whole numbers of 32 bits, each in as few bits as the largest needs.
+ * Number i lies in lane i % 4, whose words are every fourth; in a lane, numbers follow from the lowest bit on. */
 #pragma once
 
 #include <stddef.h>

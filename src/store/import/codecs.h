@@ -12,7 +12,10 @@ typedef enum {
   WEFT_CODEC_LZ4,   /* behind 4 bytes for the size */
   WEFT_CODEC_CRC32C /* four bytes behind the others */
 } weft_codec;
-#define WEFT_CODEC_NAMES { "blosc", "zstd", "zlib", "gzip", "lz4", "crc32c" }
+#define WEFT_CODEC_NAMES \
+  { \
+    "blosc", "zstd", "zlib", "gzip", "lz4", "crc32c" \
+  }
 enum { WEFT_CODECS = 6 };
 
 /* Bytes, and the name of what they are from, for messages. */

@@ -167,8 +167,8 @@ SEXP C_weft_store_texts(SEXP bytes)
 /* ---- BPCells ---- */
 
 /* Packed numbers of whole chunks, as doubles. ends: where each chunk begins in `bytes`, as numbers of 32 bits from 0
- * on, and where the last ends; starts: the first number of each chunk where they are differences, or NULL. NULL where
- * a chunk has an impossible size. */
+ * on, and where the last ends; starts: the first number of each chunk where they are differences, or NULL where one was
+ * taken away from each. Chunks of 32 bits hold the numbers themselves. NULL where a chunk has an impossible size. */
 SEXP C_weft_store_unpack(SEXP bytes, SEXP ends, SEXP starts)
 {
   const R_xlen_t chunks = Rf_xlength(ends) - 1;
@@ -186,10 +186,11 @@ SEXP C_weft_store_unpack(SEXP bytes, SEXP ends, SEXP starts)
       UNPROTECT(1);
       return R_NilValue;
     }
+    const int raw = words == 128;
     weft_bp128(RAW(bytes) + 4 * (size_t) end[k], (unsigned) words / 4, some);
-    if (starts != R_NilValue) weft_bp128_sum((uint32_t) REAL(starts)[k], some);
+    if (starts != R_NilValue && !raw) weft_bp128_sum((uint32_t) REAL(starts)[k], some);
     double *to = REAL(out) + WEFT_BP128 * k;
-    for (int i = 0; i < WEFT_BP128; i++) to[i] = some[i];
+    for (int i = 0; i < WEFT_BP128; i++) to[i] = (double) some[i] + (starts == R_NilValue && !raw);
   }
   UNPROTECT(1);
   return out;
