@@ -1,6 +1,6 @@
 # Folders of BPCells for weft_import(): a sparse matrix as compressed rows or columns, a file for each array behind 8
-# bytes that say of what. Whole numbers may be packed, 128 in as few bits as the largest needs (src/store/import/bp128.h).
-# Nothing in them is trusted. R/store-anndata.R says what a file's functions are.
+# bytes that say of what. Whole numbers may be packed, 128 in as few bits as the largest needs
+# (src/store/import/bp128.h). Nothing in them is trusted. R/store-anndata.R says what a file's functions are.
 
 is_bpcells <- function(path) all(file.exists(file.path(path, c("version", "storage_order", "shape"))))
 
@@ -60,8 +60,8 @@ bpcells_file <- function(path) {
 bpcells_about <- function(file) {
   version <- bpcells_lines(file, "version")
   parts <- strsplit(paste(version, collapse = " "), "-", fixed = TRUE)[[1L]]
-  known <- length(parts) == 4L && parts[1L] %in% c("packed", "unpacked") && parts[2L] %in% c("uint", "float", "double") &&
-    parts[3L] == "matrix" && parts[4L] %in% c("v1", "v2")
+  known <- length(parts) == 4L && parts[1L] %in% c("packed", "unpacked") &&
+    parts[2L] %in% c("uint", "float", "double") && parts[3L] == "matrix" && parts[4L] %in% c("v1", "v2")
   if (!known) wrong_file(file, sprintf("Its version is %s, which weft cannot read.", describe(version)))
   list(packed = parts[1L] == "packed", type = parts[2L])
 }

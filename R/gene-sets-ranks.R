@@ -1,16 +1,79 @@
 # Sets of genes whose members shift together: a test over the whole ranking, for sets in which no single gene need
-# differ
-# clearly. Genes of a set are correlated, which makes their mean vary more than that of independent genes: the test
-# allows for it (Wu and Smyth 2012).
+# differ clearly. Genes of a set are correlated, which makes their mean vary more than that of independent genes: the
+# test allows for it (Wu and Smyth 2012).
 
-# A data frame, least p-value first: `set`, `size`, `direction` (text), `shift` (the mean statistic of the set less
-# that of
-# the other genes, in standard deviations), `correlation` (mean over pairs of the set's genes), `p_value`, `q_value`.
-# NULL
-# where the ranking has no sign: of levels, or of more than two classes.
+#' Do the genes of a set shift together in a ranking?
+#'
+#' Tests for each set whether its genes are higher or lower in a ranking than the others. No threshold is needed: a
+#' set is found, too, where each of its genes differs a little.
+#'
+#' For a result of [gene_network()], the statistics of the genes become normal scores z, and the mean of a set's scores
+#' is compared with that of all other genes by a t-test whose variance allows for the correlation of the set's genes
+#' within the classes (Wu and Smyth 2012). For a named vector nothing is known about correlations: its ranks become
+#' normal scores, and the p-value is that of random sets of as many genes. Genes of a real set are correlated, so that
+#' such a p-value is too small for a claim about other samples; use it to order sets.
+#'
+#' @param x what [gene_network()] returned with two classes or a number as outcome; or a named vector of numbers, one
+#'   per gene, such as the `geneList` of clusterProfiler or the `stats` of fgsea.
+#' @param sets,min_size,max_size see [gene_sets()].
+#' @return A data frame with a row per set, least p-value first: `set`, `size` (its genes in the ranking), `direction`,
+#'   `shift` (the mean score of the set less that of the other genes, in standard deviations), `correlation` (the mean
+#'   over pairs of the set's genes; `NA` for a vector), `p_value`, `q_value` (Benjamini and Hochberg).
+#' @references Wu, D., Smyth, G. K. (2012). Camera: a competitive gene set test accounting for inter-gene correlation.
+#'   *Nucleic Acids Research* 40(17), e133.
+#' @seealso [gene_sets()], which tests lists of genes
+#' @export
+#' @examples
+#' statistics <- stats::setNames(qnorm((1:200 - 0.5) / 200), sprintf("gene%d", 1:200))
+#' sets <- list(top = names(statistics)[181:200], spread = names(statistics)[seq(1, 200, 10)])
+#' gene_sets_ranked(statistics, sets)
+gene_sets_ranked <- function(x, sets, min_size = 5, max_size = 500) {
+  need_args("x", "sets")
+  min_size <- check_number(min_size, "min_size", min = 1, whole = TRUE)
+  max_size <- check_number(max_size, "max_size", min = min_size, whole = TRUE)
+  sets <- sets_of(sets)
+  if (inherits(x, "weft_gene_network")) {
+    fit <- checked_fit(x, "x")
+    if (is.null(fit$ranking)) abort_no_result("There is no ranking.", fit, "ranking")
+    found <- reading("x", ranked_sets(fit, sets, min_size, max_size))
+    if (is.null(found) && !has_directions(fit$ranking)) {
+      abort_input("`x` must have a ranking with a direction: of two classes, or along a number.",
+                  i = "`gene_sets()` tests its best genes.")
+    }
+  } else {
+    x <- ranked_vector(x)
+    found <- set_shifts(normal_scores(x), NULL, length(x) - 2, lapply(sets, function(set) which(names(x) %in% set)),
+                        c(min_size, max_size), c("high", "low"))
+  }
+  found %||% as_frame(list(set = character(), size = integer(), direction = character(), shift = numeric(),
+                           correlation = numeric(), p_value = numeric(), q_value = numeric()))
+}
+
+# A user's ranking: known numbers under different names.
+ranked_vector <- function(x) {
+  named <- is.numeric(x) && is.null(dim(x)) && !is.object(x) && length(names(x)) == length(x)
+  if (!named || anyNA(names(x)) || !all(nzchar(names(x)))) {
+    abort_input("`x` must be what `gene_network()` returned, or a vector of numbers with a name for each.",
+                x = paste0("It is ", describe(x), "."))
+  }
+  twice <- names(x)[duplicated(names(x))]
+  if (length(twice)) abort_input("The names of `x` must be different.", x = sprintf("Twice: %s.", label_some(twice)))
+  x <- x[!is.na(x)]
+  if (length(x) < 4L || all(x == x[1L])) {
+    abort_input("`x` must have at least 4 known numbers that differ.", x = sprintf("It has %d.", length(x)))
+  }
+  x
+}
+
+has_directions <- function(ranking) {
+  inherits(ranking, "weft_ranking") && is.null(ranking$contrast) && !is.null(ranking$t)
+}
+
+# The data frame of gene_sets_ranked(). NULL where the ranking has no sign (of levels, or of more than two classes), or
+# no set has a size that is tested.
 ranked_sets <- function(fit, sets, min_size = 5, max_size = 500) {
   r <- fit$ranking
-  if (!inherits(r, "weft_ranking") || !is.null(r$contrast) || is.null(r$t)) return(NULL)
+  if (!has_directions(r)) return(NULL)
   q <- fit$quality
   genes <- representatives(q)
   name <- colnames(q$x)[genes]
@@ -21,7 +84,11 @@ ranked_sets <- function(fit, sets, min_size = 5, max_size = 500) {
   known <- is.finite(z)
   rest <- unit_residuals(q, genes[known])
   set_shifts(z[known], rest$units, rest$df, lapply(sets, function(set) which(symbol[known] %in% set)),
-             c(min_size, max_size), ranking_levels(fit))
+             c(min_size, max_size), shift_words(ranking_levels(fit)))
+}
+
+shift_words <- function(levels) {
+  if (length(levels) == 2L) sprintf("higher in %s", levels[2:1]) else c("rising", "falling")
 }
 
 # What the classes leave of each gene, as columns of length 1, and its degrees of freedom.
@@ -34,20 +101,21 @@ unit_residuals <- function(q, genes) {
 }
 
 # The statistics z of the genes of each set (`members`, places among the genes) against those of all others: Student's t
-# with the variance of the set's mean inflated by its genes' correlation.
-set_shifts <- function(z, units, df, members, sizes, levels) {
+# with the variance of the set's mean inflated by its genes' correlation, which is that of the columns of `units`; NULL:
+# genes are independent. `words`: for sets that are high and low.
+set_shifts <- function(z, units, df, members, sizes, words) {
   size <- lengths(members)
   members <- members[size >= sizes[1L] & size <= sizes[2L] & size < length(z) - 1L]
   size <- lengths(members)
   if (!length(members)) return(NULL)
   all <- length(z)
-  inflation <- vapply(members, function(at) sum(rowSums(units[, at, drop = FALSE])^2) / length(at), 0)
+  inflation <- if (is.null(units)) rep(NA_real_, length(members))
+               else vapply(members, function(at) sum(rowSums(units[, at, drop = FALSE])^2) / length(at), 0)
   shift <- all / (all - size) * (vapply(members, function(at) mean(z[at]), 0) - mean(z))
   pooled <- ((all - 1) * stats::var(z) - shift^2 * size * (all - size) / all) / (all - 2)
-  t <- shift / sqrt(pooled * (pmax(inflation, 1) / size + 1 / (all - size)))
+  t <- shift / sqrt(pooled * (pmax(inflation, 1, na.rm = TRUE) / size + 1 / (all - size)))
   p <- 2 * stats::pt(abs(t), min(df, all - 2), lower.tail = FALSE)
-  up <- if (length(levels) == 2L) sprintf(c("higher in %s", "higher in %s"), levels[2:1]) else c("rising", "falling")
-  out <- data.frame(set = names(members), size = unname(size), direction = ifelse(shift > 0, up[1L], up[2L]),
+  out <- data.frame(set = names(members), size = unname(size), direction = ifelse(shift > 0, words[1L], words[2L]),
                     shift = unname(shift), correlation = unname((inflation - 1) / pmax(size - 1, 1)),
                     p_value = unname(p), q_value = stats::p.adjust(unname(p), "BH"), row.names = NULL)
   out <- out[order(out$p_value, -abs(out$shift)), ]

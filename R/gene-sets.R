@@ -77,8 +77,9 @@ gmt_lines <- function(path) {
 #'
 #' @param x what [gene_network()] returned; or a character vector, or a named list of them: lists of genes, tested in
 #'   `universe`.
-#' @param sets a named list of character vectors; the path of a GMT file, see [read_gmt()]; or a data frame whose first
-#'   column names a set and whose second a gene of it. Genes are matched with the symbols of the data, or with its
+#' @param sets a named list of character vectors; the path of a GMT file, see [read_gmt()]; a GeneSetCollection of
+#'   GSEABase; or a data frame whose first column names a set and whose second a gene of it, like the `TERM2GENE` of
+#'   clusterProfiler. Genes are matched with the symbols of the data, or with its
 #'   columns where no symbols are known.
 #' @param universe for lists of genes: all genes that could have been on them.
 #' @param from which lists to take from `x`: `"ranking"`, `"network"`, `"clusters"`; by default all that there are.
@@ -96,9 +97,8 @@ gmt_lines <- function(path) {
 #' library(org.Hs.eg.db)                                               # the Gene Ontology
 #' go <- AnnotationDbi::select(org.Hs.eg.db, keys(org.Hs.eg.db, "SYMBOL"), "GOALL", "SYMBOL")
 #' gene_sets(fit, go[c("GOALL", "SYMBOL")])
-#' gene_sets(fit, GSEABase::geneIds(collection))                       # a GeneSetCollection
 #' ```
-#' @seealso [read_gmt()]; [weft_report()], whose `sets` puts the result on the page.
+#' @seealso [gene_sets_ranked()], which needs no lists; [read_gmt()]; [weft_report()], whose `sets` puts the result on the page.
 #' @export
 #' @examples
 #' universe <- sprintf("gene%d", 1:200)
@@ -137,6 +137,7 @@ gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "
 # Sets in whatever form they came.
 sets_of <- function(sets) {
   if (is.character(sets) && length(sets) == 1L) return(read_gmt(sets))
+  if (inherits(sets, "GeneSetCollection")) sets <- collected_sets(sets)
   if (!is.data.frame(sets)) return(check_sets(sets, "sets"))
   word <- function(v) is.character(v) || is.factor(v)
   if (ncol(sets) != 2L || !nrow(sets) || !word(sets[[1L]]) || !word(sets[[2L]])) {
@@ -147,6 +148,22 @@ sets_of <- function(sets) {
   for (j in 1:2) check_factor(sets[[j]], sprintf("Column %d of `sets`", j))
   named <- !is.na(sets[[1L]]) & nzchar(as.character(sets[[1L]]))
   check_sets(split(as.character(sets[[2L]])[named], as.character(sets[[1L]])[named]), "sets")
+}
+
+# The sets of a GeneSetCollection, by their slots; GSEABase need not be there.
+collected_sets <- function(sets) {
+  invalid <- function() {
+    abort_input("`sets` must be a valid GeneSetCollection.", i = "It was changed, or damaged in a file.")
+  }
+  if (typeof(sets) != "list") invalid()
+  sets <- unclass(sets)
+  attributes(sets) <- NULL
+  name <- lapply(sets, function(set) slot_of(set, "setName"))
+  genes <- lapply(sets, function(set) slot_of(set, "geneIds"))
+  if (!all(vapply(name, function(n) is.character(n) && length(n) == 1L, NA)) || !all(vapply(genes, is.character, NA))) {
+    invalid()
+  }
+  stats::setNames(lapply(genes, as.vector), vapply(name, as.vector, ""))
 }
 
 check_sets <- function(sets, arg) {

@@ -1,4 +1,5 @@
-# JSON (RFC 8259) as Zarr's metadata have it, in plain R. Python also writes NaN, Infinity and -Infinity, which are read.
+# JSON (RFC 8259) as Zarr's metadata have it, in plain R. Python also writes NaN, Infinity and -Infinity, which are
+# read.
 
 # What a text says: objects become named lists, arrays lists, others single values, null NULL. An error of class
 # weft_json, with a phrase that follows the file's name, where the text is something else.
@@ -15,7 +16,8 @@ stop_json <- function(what) stop(errorCondition(paste("is not JSON: it", what), 
 json_tokens <- function(text) {
   if (!validUTF8(text)) stop_json("is not UTF-8")
   pattern <- paste0("\"(?:[^\"\\\\\\x00-\\x1f]++|\\\\.)*+\"|",
-                    "-?(?:Infinity|[0-9]++(?:\\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)|NaN|true|false|null|[\\]\\[{}:,]|[ \\t\\r\\n]++|.")
+                    "-?(?:Infinity|[0-9]++(?:\\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)|",
+                    "NaN|true|false|null|[\\]\\[{}:,]|[ \\t\\r\\n]++|.")
   tokens <- tryCatch(regmatches(text, gregexpr(pattern, text, perl = TRUE))[[1L]],
                      error = function(e) stop_json("cannot be divided"), warning = function(w) {
                        stop_json("cannot be divided")

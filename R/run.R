@@ -1,8 +1,8 @@
 #' How a call runs
 #'
 #' Every function of weft that does long work takes `run`: `NULL` for the settings of the session (see
-#' [weft_options]), `"cpu"`, `"cuda"` or `"auto"` for a back end, or what `weft_run()` returns. None of these changes
-#' a result beyond rounding.
+#' [weft_options]), `"cpu"`, `"cuda"` or `"auto"` for a back end, what `weft_run()` returns, or a `BPPARAM` of
+#' BiocParallel, whose number of workers becomes that of threads. None of these changes a result beyond rounding.
 #'
 #' A function that cannot use a setting ignores it: a function without code for several devices runs on one, and
 #' `memory` matters where a page says so. A back end that is named but cannot be used is an error.
@@ -10,7 +10,8 @@
 #' @param backend `"auto"`, `"cpu"` or `"cuda"`; `NULL` for the session's, see [weft_backend()].
 #' @param devices `NULL` for one CUDA device, `"all"`, or numbers of devices from 0; see [weft_devices()].
 #' @param ranks whether the ranks of a job share the work; all call with the same arguments, see [weft_ranks()].
-#' @param threads the number of threads; `NULL` for the session's, see [weft_threads()].
+#' @param threads the number of threads, or a `BPPARAM` with as many workers; `NULL` for the session's, see
+#'   [weft_threads()].
 #' @param memory the number of bytes that the call may take beside its input; `NULL` for the default of the function.
 #' @param progress whether to show a progress bar; `NULL` for the option `weft.progress`, or else only in interactive
 #'   sessions. A function(done, total) is called instead of a bar.
@@ -35,6 +36,7 @@ weft_run <- function(backend = NULL, devices = NULL, ranks = FALSE, threads = NU
                      verbose = FALSE, dry_run = FALSE) {
   if (!is.null(backend)) backend <- check_choice(backend, backends, "backend")
   if (!is.null(devices)) devices_for(devices, "cpu")
+  if (inherits(threads, "BiocParallelParam")) threads <- workers_of(threads)
   if (!is.null(threads)) threads <- check_number(threads, "threads", min = 1, max = 4096, whole = TRUE)
   if (!is.null(memory)) memory <- check_number(memory, "memory", min = 1e6, max = 2^50)
   if (!is.null(progress) && !is.function(progress)) progress <- check_flag(progress, "progress")
@@ -49,8 +51,9 @@ weft_run <- function(backend = NULL, devices = NULL, ranks = FALSE, threads = NU
 as_run <- function(run = NULL, ranks = FALSE, dry_run = FALSE) {
   if (is.null(run)) run <- weft_run()
   else if (is_word(run) && run %in% backends) run <- weft_run(run)
+  else if (inherits(run, "BiocParallelParam")) run <- weft_run(threads = run)
   else if (!inherits(run, "weft_run") || !identical(names(run), names(formals(weft_run)))) {
-    abort_input("`run` must be NULL, \"cpu\", \"cuda\", \"auto\" or what `weft_run()` returns.",
+    abort_input("`run` must be NULL, \"cpu\", \"cuda\", \"auto\", what `weft_run()` returns, or a BPPARAM.",
                 x = paste0("It is ", describe(run), "."))
   }
   if (run$ranks && !ranks) {
@@ -65,6 +68,16 @@ as_run <- function(run = NULL, ranks = FALSE, dry_run = FALSE) {
   }
   run["threads"] <- list(threads_for(run$threads))
   run
+}
+
+# How many workers a BPPARAM has. It starts none: weft's threads do the work.
+workers_of <- function(param) {
+  need_package("BiocParallel", "A BPPARAM")
+  workers <- tryCatch(BiocParallel::bpnworkers(param), error = function(e) NULL)
+  if (!is_numbers(workers, 1L, min = 1, max = 4096, whole = TRUE)) {
+    abort_input("A BPPARAM must say how many workers it has, from 1 to 4096.", x = paste0("It is ", describe(param), "."))
+  }
+  workers
 }
 
 # `control` of a function, whose settings and their usual values are the arguments of `settings`.

@@ -12,8 +12,8 @@ file_import <- function(path, samples, layer, memory) {
     return(market_import(path, identical(samples, "columns"), memory))
   }
   abort_input("`x` must name a file of a known format.", x = sprintf("It is '%s'.", basename(path)),
-              i = paste("Known are .h5ad, .h5, .loom, .mtx (also compressed), and folders of Zarr, of BPCells, and with",
-                        "matrix.mtx."))
+              i = paste("Known are .h5ad, .h5, .loom, .mtx (also compressed), and folders of Zarr, of BPCells,",
+                        "and with matrix.mtx."))
 }
 
 folder_import <- function(path, samples, layer, memory) {

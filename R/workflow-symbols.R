@@ -12,7 +12,31 @@ gene_symbols <- function(symbols, x, data) {
   if (is.null(symbols) && is.null(known_column(x, symbol_columns)) && anyDuplicated(colnames(data))) {
     symbols <- colnames(data)
   }
+  if (inherits(symbols, "OrgDb")) return(annotated_symbols(symbols, colnames(data)))
   gene_words(symbols, x, ncol(data), symbol_columns, "symbols")
+}
+
+# The symbols that a database of an organism has for identifiers, whose kind is the one that knows most of them. Where
+# an Ensembl identifier has a version, it is looked up without.
+annotated_symbols <- function(db, identifiers) {
+  need_package("AnnotationDbi", "An OrgDb")
+  bare <- sub("^(ENS[A-Z]*[0-9]+)[.][0-9]+$", "\\1", identifiers)
+  kinds <- tryCatch(AnnotationDbi::keytypes(db), error = function(e) character())
+  kinds <- intersect(c("ENSEMBL", "ENTREZID", "SYMBOL", "REFSEQ", "UNIPROT", "ALIAS"), kinds)
+  if (!"SYMBOL" %in% kinds) {
+    abort_input("`symbols` as an OrgDb must have a column SYMBOL.", i = "It was changed, or its file is missing.")
+  }
+  known <- lapply(stats::setNames(nm = kinds), function(kind) bare %in% AnnotationDbi::keys(db, kind))
+  kind <- kinds[which.max(vapply(known, sum, 0L))]
+  found <- rep(NA_character_, length(bare))
+  at <- which(known[[kind]])
+  if (!length(at)) {
+    abort_input("`symbols` as an OrgDb must know the names of the genes.",
+                x = sprintf("It knows none of %s.", label_some(identifiers)))
+  }
+  if (kind == "SYMBOL") found[at] <- bare[at]
+  else found[at] <- suppressMessages(AnnotationDbi::mapIds(db, bare[at], "SYMBOL", kind, multiVals = "first"))
+  found
 }
 
 # What the caller gave for every gene, or named as a column of rowData(x), or what is found there; NULL without any.

@@ -178,6 +178,7 @@ gene_arguments <- function(d, fits, path) {
     gene_outliers = list(x = fits$weft_gene_network$components, data = fits$weft_quality),
     gene_quality = list(x = d$genes$x, class = d$genes$class), read_gmt = list(file = path("sets.gmt")),
     gene_sets = list(x = letters[1:4], sets = list(one = letters[1:6]), universe = letters),
+    gene_sets_ranked = list(x = stats::setNames(sin(1:26), letters), sets = list(one = letters[1:6])),
     weft_report = list(fit = fits$weft_gene_network, file = path("report.html"), open = FALSE)
   ))
 }

@@ -64,8 +64,9 @@ file_readers <- function() {
       file.symlink(path, file.path(folder, "X", ".zarray"))
       import(folder)
     }),
-    bpcells = list(ending = ".bin", make = function(path) writeBin(c(charToRaw("UINT32v1"), as.raw(c(5, 0, 0, 0))), path),
-                   read = function(path) {
+    bpcells = list(ending = ".bin", make = function(path) {
+      writeBin(c(charToRaw("UINT32v1"), as.raw(c(5, 0, 0, 0))), path)
+    }, read = function(path) {
       dir.create(folder <- tempfile())
       put <- function(part, values) writeBin(c(charToRaw("UINT32v1"), writeBin(as.integer(values), raw())),
                                              file.path(folder, part))

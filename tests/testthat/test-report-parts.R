@@ -554,13 +554,13 @@ test_that("sets that shift as a whole are found, and correlated genes do not mak
   members <- list(shifted = 1:20, none = 21:40, correlated = 41:60)
   z[1:20] <- z[1:20] + 2
   units[, 41:60] <- units[, 41] + 0.3 * units[, 41:60]
-  found <- weft:::set_shifts(z, unit(units), 28, members, c(5, 100), c("a", "b"))
+  found <- weft:::set_shifts(z, unit(units), 28, members, c(5, 100), c("higher in b", "higher in a"))
   expect_identical(found$set[1L], "shifted")
   expect_identical(found$direction[1L], "higher in b")
   expect_lt(found$p_value[1L], 1e-6)
   expect_gt(found$correlation[found$set == "correlated"], 0.7)
   # independent genes: Student's t test with a common variance, but for its degrees of freedom
-  alone <- weft:::set_shifts(z, unit(diag(400)), 398, members, c(5, 100), c("a", "b"))
+  alone <- weft:::set_shifts(z, unit(diag(400)), 398, members, c(5, 100), c("higher in b", "higher in a"))
   by_r <- stats::t.test(z[21:40], z[-(21:40)], var.equal = TRUE)
   expect_equal(alone$p_value[alone$set == "none"], by_r$p.value)
   # under the null, sets of correlated genes are called as often as they may be
@@ -570,7 +570,8 @@ test_that("sets that shift as a whole are found, and correlated genes do not mak
     class <- rep(0:1, 15)
     fits <- stats::lm.fit(cbind(1, class), x)
     t <- fits$coefficients[2L, ] / sqrt(colSums(fits$residuals^2) / 28 / (30 / 4))
-    weft:::set_shifts(stats::qnorm(stats::pt(t, 28)), unit(fits$residuals), 28, list(s = 1:20), c(5, 100), NULL)$p_value
+    weft:::set_shifts(stats::qnorm(stats::pt(t, 28)), unit(fits$residuals), 28, list(s = 1:20), c(5, 100),
+                     c("up", "down"))$p_value
   })
   expect_lt(mean(p <= 0.05), 0.09)
   expect_gt(mean(p <= 0.05), 0.015)
