@@ -239,7 +239,7 @@ zarr_chunk <- function(file, name, x, place, cache) {
   number <- prod(x$chunks)
   part <- paste(name, key, sep = "/")
   path <- file.path(file$path, part)
-  if (number > max_chunk) wrong_file(file, sprintf("\"%s\" has chunks of %.0f values.", name, number))
+  if (number > max_chunk / 8) wrong_file(file, sprintf("\"%s\" has chunks of %.0f values.", name, number))
   if (!file.exists(path) && !isTRUE(Sys.readlink(path) != "")) values <- rep(zarr_fill(x), number)
   else if (x$texts) values <- zarr_texts(file, path, part, x, number)
   else {

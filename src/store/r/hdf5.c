@@ -10,6 +10,7 @@
 #  include <time.h>
 #  include <unistd.h>
 #endif
+#include "store/import/inflate.h"
 #include "store/r/shared_memory.h"
 
 /* HDF5's own types and constants, version 1.10 and later. */
