@@ -318,6 +318,25 @@ autoplot.weft_quality <- function(object, top = 100, ...) {
     if (is.null(object$class)) ggplot2::guides(fill = "none")
 }
 
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_modules <- function(object, ...) {
+  r <- check_modules(object, "object")
+  if (!nrow(r$modules)) abort_input("`object` must have modules to be drawn.", x = "It has none.")
+  if (is.null(r$relations)) return(bars(module_labels(r), r$modules$size, several(nrow(r$modules), "module"), "genes"))
+  table <- relation_table(r)
+  shown <- data.frame(module = ordered_names(rownames(table$r)[row(table$r)]),
+                      variable = factor(colnames(table$r)[col(table$r)], colnames(table$r)),
+                      correlation = as.vector(table$r), found = as.vector(table$found))
+  shown$label <- ifelse(is.na(shown$correlation), "", sprintf("%.2f", shown$correlation))
+  ggplot2::ggplot(shown, ggplot2::aes(x = variable, y = module, fill = correlation)) + ggplot2::geom_tile() +
+    ggplot2::geom_text(ggplot2::aes(label = label, fontface = ifelse(found, "bold", "plain"))) +
+    ggplot2::scale_fill_gradientn(colours = relation_colours(5L), limits = c(-1, 1)) +
+    ggplot2::labs(x = NULL, y = NULL, title = "Eigengenes and variables (bold: q <= 0.05)") +
+    ggplot2::theme_minimal()
+}
+
 utils::globalVariables(c("value", "label", "fill", "column", "x", "y", "xend", "yend", "weight", "edges", "name",
                          "posterior", "fpr", "tpr", "entry", "density", "lower", "upper", "component", "threshold",
-                         "place", "score", "outlier", "change", "up", "found"))
+                         "place", "score", "outlier", "change", "up", "found", "module", "variable",
+                         "correlation"))

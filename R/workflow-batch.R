@@ -4,13 +4,13 @@
 # ---- covariates ----
 
 # A data frame, one row per sample of `data`; NA where a sample has no value.
-covariate_frame <- function(covariates, x, data) {
+covariate_frame <- function(covariates, x, data, arg = "covariates") {
   if (is.null(covariates)) return(NULL)
   if (is_experiment(x) && is.character(covariates) && length(covariates) != nrow(data)) {
     known <- as.data.frame(container_samples(x), optional = TRUE)
     lost <- setdiff(covariates, names(known))
     if (length(lost)) {
-      abort_input(sprintf("`covariates` must name columns of `%s`, or be values.", container_samples_name(x)),
+      abort_input(sprintf("`%s` must name columns of `%s`, or be values.", arg, container_samples_name(x)),
                   x = sprintf("There is no %s.", label_some(lost)))
     }
     covariates <- known[covariates]
@@ -21,14 +21,14 @@ covariate_frame <- function(covariates, x, data) {
   frame <- if (is_covariate(covariates)) data.frame(covariate = unname(covariates))
            else if (is.matrix(covariates) || is.data.frame(covariates)) as.data.frame(covariates)
   if (is.null(frame) || !ncol(frame) || !all(vapply(frame, is_covariate, NA))) {
-    abort_input("`covariates` must be numbers or categories, one value or one row per sample.",
+    abort_input(sprintf("`%s` must be numbers or categories, one value or one row per sample.", arg),
                 x = paste0("It is ", describe(covariates), "."))
   }
   samples <- rownames(data)
   if (!is.null(named) && !anyDuplicated(named) && any(named %in% samples)) {
     frame <- frame[match(samples, named), , drop = FALSE]
   } else if (nrow(frame) != nrow(data)) {
-    abort_input("`covariates` must have a value or row for every sample.",
+    abort_input(sprintf("`%s` must have a value or row for every sample.", arg),
                 x = sprintf("It has %d for %d samples.", nrow(frame), nrow(data)))
   }
   known <- names(frame)

@@ -10,6 +10,7 @@
 #include "irm/r/routines.h"
 #include "kernel/r/routines.h"
 #include "mi/r/routines.h"
+#include "modules/r/routines.h"
 #include "pca/r/routines.h"
 #include "ranking/r/routines.h"
 #include "regulation/r/routines.h"
@@ -17,7 +18,7 @@
 
 /* clang-format off */
 #define ALL_ROUTINES(R) \
-  CORE_ROUTINES(R) BN_ROUTINES(R) CLUSTERS_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) \
+  CORE_ROUTINES(R) BN_ROUTINES(R) CLUSTERS_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) MODULES_ROUTINES(R) \
   PCA_ROUTINES(R) RANKING_ROUTINES(R) REGULATION_ROUTINES(R) STORE_ROUTINES(R) TEST_ROUTINES(R)
 /* clang-format on */
 

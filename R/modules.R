@@ -1,0 +1,271 @@
+# gene_modules(): groups of co-expressed genes with their eigengenes, and how these relate to classes and traits. How
+# modules are found stands in modules-find.R, their preservation in other data in modules-preservation.R.
+
+#' Modules: groups of co-expressed genes
+#'
+#' `gene_modules()` finds groups of genes that rise and fall together over the samples, sums each up in one variable,
+#' the eigengene, and says which genes belong to it, which stand in its centre, and whether it follows a class or other
+#' traits. Genes that follow no module stay outside. [module_preservation()] asks whether modules are there in other
+#' data.
+#'
+#' @section Method: Values become normal scores of their ranks within each gene, so that neither units nor single
+#'   outliers matter. Each gene's neighbours are the 30 genes with the largest correlations, as far as these exceed what
+#'   3 genes reach by chance. Pairs of neighbours that share two neighbours or more are weighted by their
+#'   topological overlap (Zhang and Horvath 2005), made of squared correlations, and their graph is divided by
+#'   modularity (Blondel and others 2008). The threshold follows from the numbers of genes and samples: there is no
+#'   power or height to choose.
+#'
+#'   These groups are where the search begins. Then eigengenes and members are found in turn: each gene belongs to the
+#'   module whose eigengene it follows most, if it does so beyond chance (false discovery rate 0.05; its own part of
+#'   the eigengene is left out). Modules become one where the correlations of all their genes have no second eigenvalue
+#'   beyond noise, or where eigengenes correlate by 0.9 or more. One factor over all genes is therefore one module.
+#'
+#'   All of it is repeated ten times without a fifth of the samples. A module is kept if it is found again, with a mean
+#'   Jaccard index of at least 0.5 (below that a group counts as dissolved, Hennig 2008), and if its genes also
+#'   correlate among the samples that were left out: p at most 0.05 over the number of modules, where the p-value of
+#'   a module is twice the median over the ten (Meinshausen and others 2009). Independent genes have no module.
+#'
+#' @section Class and traits: For each variable, a linear model of every eigengene has this variable beside the batch and
+#'   the covariates that [gene_quality()] was given, with variances moderated over the modules as in [gene_ranking()].
+#'   Eigengenes are recomputed for this from values from which neither batches nor covariates were taken out. Modules
+#'   were found without the class, so that these tests are not biased by the search.
+#'
+#' @param x what [gene_quality()] returned, or data for it. Give batches and covariates to [gene_quality()]: their
+#'   effects are taken out before genes are compared.
+#' @param class one category per sample, when `x` is data. See [gene_quality()].
+#' @param traits other variables to relate modules to: a vector, or a matrix or data frame with one row per sample, or
+#'   names of columns of `colData(x)`. Missing values leave samples out of the test of that trait.
+#' @param network what [regulation()], [gene_regulation()], [mi_network()] or [gene_mi_network()] returned for these
+#'   genes. The search begins with the communities of its edges in place of those of correlations.
+#' @param sets sets of genes, to be tested against the modules; see [gene_sets()].
+#' @param signed whether genes that fall where others rise belong to another module. By default they belong to the same.
+#' @param min_size the number of genes that a module must have.
+#' @param seed a whole number; by default the draws come from R's generator.
+#' @param run see [weft_run()].
+#' @param ... not used: any further argument is an error.
+#' @return An object of class `weft_modules`, a list:
+#'   \item{module}{the module of each gene, by name; 0 for genes in none; module 1 is the largest}
+#'   \item{modules}{a data frame with one row per module: `module`, `size`, `hub` (the gene of the largest membership),
+#'     `explained` (the eigengene's share of the variance of its genes), `stability` (the mean Jaccard index), `p_value`}
+#'   \item{eigengenes}{a matrix, samples by modules `M1`, `M2`, ...: the first principal component of the genes'
+#'     normal scores ([pca()]), with mean 0 and standard deviation 1, turned so that it correlates with their mean}
+#'   \item{membership}{a matrix, genes by modules: correlations of normal scores with eigengenes (kME)}
+#'   \item{relations}{`NULL` without class and traits; else a data frame with one row per module and variable:
+#'     `module`, `variable`, `correlation` (given batch and covariates; of more than two categories the multiple
+#'     correlation, which has no sign), `t` or `f`, `p_value`, `q_value`}
+#'   \item{enrichment}{what [gene_sets()] returned, or `NULL`}
+#'   \item{left_out}{groups that were not kept: as `modules`, without hubs}
+#'   \item{symbols, signed, samples, backend, seconds}{what it was made of, and how}
+#'   `as.data.frame()` and `tidy()` list genes (or `what = "modules"`, `"relations"`), `glance()` sums up in one row, and
+#'   `plot()` draws the correlations of eigengenes with class and traits.
+#' @references Zhang, B. and Horvath, S. (2005). A general framework for weighted gene co-expression network analysis.
+#'   Statistical Applications in Genetics and Molecular Biology 4, 17.
+#'
+#'   Blondel, V. D., Guillaume, J.-L., Lambiotte, R. and Lefebvre, E. (2008). Fast unfolding of communities in large
+#'   networks. Journal of Statistical Mechanics P10008.
+#'
+#'   Hennig, C. (2008). Dissolution point and isolation robustness. Journal of Multivariate Analysis 99, 1154-1176.
+#'
+#'   Meinshausen, N., Meier, L. and Buehlmann, P. (2009). p-values for high-dimensional regression. Journal of the
+#'   American Statistical Association 104, 1671-1681.
+#' @seealso [module_preservation()], [gene_clusters()] for groups of samples, [regulation()]
+#' @export
+#' @examples
+#' e <- weft_example("expression", n = 120, p = 100)
+#' m <- gene_modules(gene_quality(e$x, e$class, e$batch), seed = 1)
+#' m
+#' head(as.data.frame(m))
+#' m$relations
+gene_modules <- function(x, class = NULL, traits = NULL, network = NULL, sets = NULL, signed = FALSE, min_size = 10,
+                         seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  check_dots(...)
+  need_args("x")
+  started <- proc.time()[[3L]]
+  signed <- check_flag(signed, "signed")
+  min_size <- check_number(min_size, "min_size", min = 3, max = 1e6, whole = TRUE)
+  if (!is.null(sets)) sets <- sets_of(sets)
+  chosen <- cpu_only(run$backend, "Modules are found")
+  q <- checked_data(x, class)
+  check_for_modules(q)
+  traits <- module_traits(traits, x, q)
+  how <- list(key = random_key(seed), signed = signed, smallest = as.integer(min_size), threads = run$threads,
+              control = run_control("cpu", run$threads, FALSE))
+  z <- module_scores(q$x)
+  found <- stable_modules(z, how, if (!is.null(network)) network_pairs_of(network, colnames(q$x)))
+  values <- module_values(z, found$label, how)
+  result <- list(module = stats::setNames(found$label, colnames(z)), modules = module_table(found, values, z),
+                 eigengenes = values$eigengenes, membership = values$membership,
+                 relations = module_relations(q, values, found$label, traits, how), enrichment = NULL,
+                 left_out = found$left_out, symbols = module_symbols(q), signed = signed, samples = nrow(z),
+                 backend = chosen$name, seconds = 0)
+  result <- new_result(result, class = "weft_modules")
+  if (!is.null(sets)) result["enrichment"] <- list(gene_sets(result, sets))
+  result$seconds <- proc.time()[[3L]] - started
+  result
+}
+
+fewest_for_modules <- 12L # samples
+
+check_for_modules <- function(q) {
+  if (q$kind == "levels") {
+    abort_input("`x` must be expression to have modules.", x = "It has genotypes or other levels.",
+                i = "`mi_network()` and `irm()` group levels.")
+  }
+  if (nrow(q$x) < fewest_for_modules) {
+    abort_input(sprintf("`x` must have at least %d samples to have modules.", fewest_for_modules),
+                x = sprintf("It has %s.", several(nrow(q$x), "sample")))
+  }
+}
+
+# Variables to relate modules to, one row per sample of `q`: the class first.
+module_traits <- function(traits, x, q) {
+  entered <- matrix(0, nrow(q$samples), 0L, dimnames = list(q$samples$sample, NULL))
+  kept <- q$samples$kept
+  rows <- if (is.null(dim(traits))) length(traits) else nrow(traits)
+  if (!all(kept) && identical(rows, nrow(q$x))) {
+    entered <- entered[kept, , drop = FALSE]
+    kept <- rep(TRUE, nrow(q$x))
+  }
+  class <- if (!is.null(q$class)) list(class = unname(q$class))
+  frame <- covariate_frame(traits, x, entered, "traits")
+  if (is.null(frame)) return(class)
+  frame <- as.list(frame[kept, , drop = FALSE])
+  if (identical(names(frame), "covariate")) names(frame) <- "trait"
+  names(frame) <- utils::tail(make.unique(c("class", "batch", names(q$covariates), names(frame))), length(frame))
+  c(class, frame)
+}
+
+# Edges of a network as pairs of columns of the data, each once: list(from, to, weight).
+network_pairs_of <- function(network, genes) {
+  network <- checked_step(network, "network", "network", "`regulation()` or `mi_network()`")
+  edges <- report_edges(network)
+  ends <- cbind(match(edges$from, genes), match(edges$to, genes))
+  lost <- setdiff(c(edges$from, edges$to), genes)
+  if (length(lost)) {
+    abort_input("`network` must be of the genes of `x`.", x = sprintf("`x` has no %s.", label_some(lost)))
+  }
+  weight <- abs(edges$weight)
+  use <- which(is.finite(weight) & weight > 0 & ends[, 1L] != ends[, 2L])
+  if (!length(use)) abort_input("`network` must have edges.", x = "It has none.")
+  from <- pmin(ends[use, 1L], ends[use, 2L])
+  to <- pmax(ends[use, 1L], ends[use, 2L])
+  key <- to * as.double(length(genes)) + from
+  sums <- rowsum(weight[use] / max(weight[use]), key, reorder = TRUE)
+  first <- match(as.double(rownames(sums)), key)
+  list(from = from[first], to = to[first], weight = as.vector(sums))
+}
+
+# ---- what modules are summed up in ----
+
+# list(eigengenes, membership, explained, loadings: weights of each module's genes in its eigengene).
+module_values <- function(z, label, how) {
+  count <- max(label)
+  names <- sprintf("M%d", seq_len(count))
+  parts <- lapply(seq_len(count), function(m) eigengene(z[, label == m, drop = FALSE], how))
+  eigen <- matrix(unlist(lapply(parts, `[[`, "score")), nrow(z), count, dimnames = list(rownames(z), names))
+  membership <- if (count) matrix_product(z, unit_columns(eigen), how$control, transposed = TRUE)
+  list(eigengenes = eigen, explained = vapply(parts, `[[`, 0, "explained"),
+       membership = matrix(pmax(pmin(as.double(membership), 1), -1), ncol(z), count, dimnames = list(colnames(z), names)),
+       loadings = lapply(parts, `[[`, "loading"))
+}
+
+# The first principal component of a module's genes, turned to correlate with their mean; where the mean is the same for
+# either sign, to the gene of the largest weight.
+eigengene <- function(own, how) {
+  fit <- pca(own, 1, center = TRUE, scale = FALSE, seed = 1,
+             run = weft_run("cpu", threads = how$threads, progress = FALSE))
+  score <- fit$x[, 1L]
+  loading <- fit$rotation[, 1L]
+  size <- stats::sd(score)
+  along <- sum(score * rowMeans(own)) / sqrt(sum(score^2) * sum(rowMeans(own)^2))
+  turn <- if (isTRUE(abs(along) > 1e-8)) sign(along) else sign(loading[which.max(abs(loading))])
+  list(score = turn * (score - mean(score)) / size, loading = turn * loading / size,
+       explained = sum(score^2) / sum(own^2))
+}
+
+module_table <- function(found, values, z) {
+  count <- ncol(values$eigengenes)
+  hub <- vapply(seq_len(count), function(m) {
+    own <- which(found$label == m)
+    colnames(z)[own[which.max(abs(values$membership[own, m]))]]
+  }, "")
+  data.frame(module = seq_len(count), size = tabulate(found$label, count), hub = hub, explained = values$explained,
+             stability = found$stability, p_value = found$p_value)
+}
+
+module_symbols <- function(q) {
+  symbol <- q$genes$symbol
+  if (is.null(symbol)) return(NULL)
+  at <- match(colnames(q$x), q$genes$gene)
+  ifelse(is.na(symbol[at]), colnames(q$x), symbol[at])
+}
+
+# ---- class and traits ----
+
+# A row per module and variable. Eigengenes are of the values before batches and covariates were taken out, which stand
+# in the model.
+module_relations <- function(q, values, label, traits, how) {
+  count <- ncol(values$eigengenes)
+  if (!length(traits) || !count) return(NULL)
+  beside <- quality_variables(q)
+  beside <- beside[setdiff(names(beside), "class")]
+  eigen <- if (is.null(q$measured)) values$eigengenes else measured_eigengenes(q$measured, label, values)
+  rows <- lapply(names(traits), function(name) one_relation(eigen, traits[[name]], name, beside, how))
+  table <- do.call(rbind, rows)
+  table$q_value <- stats::p.adjust(table$p_value, "BH")
+  rownames(table) <- NULL
+  table
+}
+
+# The same weights on values as they were measured; missing ones are at their gene's mean.
+measured_eigengenes <- function(measured, label, values) {
+  own <- which(label > 0L)
+  z <- measured[, own, drop = FALSE]
+  n <- nrow(z)
+  for (j in seq_along(own)) {
+    known <- !is.na(z[, j])
+    z[known, j] <- stats::qnorm((rank(z[known, j]) - 0.5) / sum(known))
+    z[!known, j] <- 0
+  }
+  z <- unit_columns(z)
+  out <- values$eigengenes
+  for (m in seq_len(ncol(out))) out[, m] <- z[, label[own] == m, drop = FALSE] %*% values$loadings[[m]]
+  out
+}
+
+one_relation <- function(eigen, variable, name, beside, how) {
+  known <- !is.na(variable)
+  variable <- variable[known]
+  if (is.factor(variable)) variable <- droplevels(variable)
+  if (length(unique(variable)) < 2L) {
+    abort_input("Every trait must have at least two values.", x = sprintf("`%s` has one.", plain_text(name)))
+  }
+  frame <- as_frame(c(as.list(beside[known, , drop = FALSE]), list(trait = variable)), sum(known))
+  names(frame) <- make.unique(names(frame))
+  term <- names(frame)[ncol(frame)]
+  formula <- Reduce(function(left, right) call("+", left, right), lapply(names(frame), as.name))
+  model <- ranking_model(stats::as.formula(call("~", formula), baseenv()), frame, term)
+  y <- eigen[known, , drop = FALSE]
+  control <- ranking_control(list(trend = FALSE, weights = "none", shape = FALSE))
+  ranked <- ranking_table(list(y = y, unit = 1, plenty = TRUE), model,
+                          weighted_fit(list(y = y, unit = 1, plenty = TRUE), model, control, how$control), control,
+                          how$control)
+  at <- match(colnames(eigen), ranked$gene)
+  of <- function(column) if (is.null(ranked[[column]])) rep(NA_real_, length(at)) else ranked[[column]][at]
+  data.frame(module = seq_along(at), variable = name, correlation = partial_correlations(y, model), t = of("t"),
+             f = of("f"), p_value = of("p_value"))
+}
+
+# Correlations of eigengenes with what is tested, both less what the rest of the model explains; of several tested
+# columns the multiple correlation.
+partial_correlations <- function(y, model) {
+  tested <- ncol(model$design) - model$tested + seq_len(model$tested)
+  rest <- qr(model$design[, -tested, drop = FALSE])
+  left <- qr.resid(rest, y)
+  basis <- qr.Q(qr(qr.resid(rest, model$design[, tested, drop = FALSE])))
+  part <- crossprod(basis, left) / rep(sqrt(colSums(left^2)), each = ncol(basis))
+  if (ncol(basis) > 1L) return(pmin(1, sqrt(colSums(part^2))))
+  up <- sign(sum(basis * model$design[, tested]))
+  pmax(-1, pmin(1, up * as.vector(part)))
+}
