@@ -61,24 +61,24 @@ renumber <- function(label, smallest) {
 
 # ---- eigengenes and members ----
 
-# First left singular vectors of the genes of each group, by power iteration from the mean of genes turned one way.
+# First left singular vectors of the genes of each group, turned to rise with most of them.
 eigengenes_of <- function(z, label) {
   groups <- split(seq_along(label), factor(label, seq_len(max(label, 0L))))
   matrix(vapply(groups, function(genes) first_direction(z[, genes, drop = FALSE]), numeric(nrow(z))), nrow(z))
 }
 
+# Of few genes by their correlations, else by power iteration from the sum of all, each turned as the gene that has most
+# in common with the first ones.
 first_direction <- function(own, rounds = 30L) {
-  if (ncol(own) <= nrow(own) && ncol(own) <= 100L) {
-    v <- eigen(crossprod(own), symmetric = TRUE)$vectors[, 1L]
-    u <- own %*% v
-    return(u / sqrt(sum(u^2)))
+  if (ncol(own) <= min(nrow(own), 100L)) {
+    u <- own %*% eigen(crossprod(own), symmetric = TRUE)$vectors[, 1L]
+  } else {
+    few <- crossprod(own, own[, seq_len(min(20L, ncol(own)))])
+    u <- own %*% few[, which.max(colSums(few^2))]
+    for (round in seq_len(rounds)) u <- own %*% crossprod(own, u / sqrt(sum(u^2)))
   }
-  u <- own %*% as.vector(crossprod(own, own[, which.max(colSums(crossprod(own, own[, seq_len(min(20L, ncol(own)))])^2))]))
-  for (round in seq_len(rounds)) {
-    u <- u / sqrt(sum(u^2))
-    u <- own %*% crossprod(own, u)
-  }
-  u / sqrt(sum(u^2))
+  turn <- if (sum(crossprod(own, u)) < 0) -1 else 1
+  turn * as.vector(u) / sqrt(sum(u^2))
 }
 
 # Correlations of genes with eigengenes, those of a gene with its own module's without the gene itself.
@@ -136,16 +136,16 @@ two_largest <- function(own) {
 # parts of one factor are chosen for what noise they share, and only all of its genes together show that it is one.
 join_modules <- function(z, label, how) {
   while (max(label) > 1L) {
-    joined <- joined_once(z, label)
+    joined <- joined_once(z, label, how$signed)
     if (max(joined) == max(label)) break
     label <- assign_genes(z, joined, how)
   }
   label
 }
 
-joined_once <- function(z, label) {
-  eigen <- eigengenes_of(z, label)
-  tree <- stats::hclust(stats::as.dist(1 - abs(crossprod(eigen))), "average")
+joined_once <- function(z, label, signed) {
+  r <- crossprod(eigengenes_of(z, label))
+  tree <- stats::hclust(stats::as.dist(1 - if (signed) r else abs(r)), "average")
   parts <- list()
   for (step in seq_len(nrow(tree$merge))) {
     parts[[step]] <- unlist(lapply(tree$merge[step, ], function(at) if (at < 0L) -at else parts[[at]]))

@@ -99,7 +99,7 @@ as.data.frame.weft_modules <- function(x, ..., what = c("genes", "modules", "rel
     return(r$relations)
   }
   at <- cbind(seq_along(r$module), pmax(r$module, 1L))
-  membership <- if (nrow(r$modules)) ifelse(r$module > 0L, r$membership[at], NA) else rep(NA_real_, length(r$module))
+  membership <- if (nrow(r$modules)) unname(ifelse(r$module > 0L, r$membership[at], NA)) else rep(NA_real_, length(r$module))
   rank <- rep(NA_integer_, length(r$module))
   for (m in seq_len(nrow(r$modules))) {
     own <- which(r$module == m)

@@ -163,7 +163,7 @@ module_values <- function(z, label, how) {
   count <- max(label)
   names <- sprintf("M%d", seq_len(count))
   parts <- lapply(seq_len(count), function(m) eigengene(z[, label == m, drop = FALSE], how))
-  eigen <- matrix(unlist(lapply(parts, `[[`, "score")), nrow(z), count, dimnames = list(rownames(z), names))
+  eigen <- matrix(as.double(unlist(lapply(parts, `[[`, "score"))), nrow(z), count, dimnames = list(rownames(z), names))
   membership <- if (count) matrix_product(z, unit_columns(eigen), how$control, transposed = TRUE)
   list(eigengenes = eigen, explained = vapply(parts, `[[`, 0, "explained"),
        membership = matrix(pmax(pmin(as.double(membership), 1), -1), ncol(z), count, dimnames = list(colnames(z), names)),
@@ -208,7 +208,7 @@ module_symbols <- function(q) {
 module_relations <- function(q, values, label, traits, how) {
   count <- ncol(values$eigengenes)
   if (!length(traits) || !count) return(NULL)
-  beside <- quality_variables(q)
+  beside <- if (is.null(q$batch) && is.null(q$covariates)) as_frame(list(), nrow(q$x)) else quality_variables(q)
   beside <- beside[setdiff(names(beside), "class")]
   eigen <- if (is.null(q$measured)) values$eigengenes else measured_eigengenes(q$measured, label, values)
   rows <- lapply(names(traits), function(name) one_relation(eigen, traits[[name]], name, beside, how))
