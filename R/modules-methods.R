@@ -80,7 +80,7 @@ modules_text <- function(r) {
   size <- r$modules$size
   paste0(sprintf("%s of %s: ", several(p, "gene"), several(r$samples, "sample")),
          if (!k) "no module" else sprintf("%s of %s", several(k, "module"),
-           if (k == 1L) several(size, "gene") else sprintf("%s to %s genes", thousands(min(size)), thousands(max(size)))),
+           if (min(size) == max(size)) several(size[1L], "gene") else sprintf("%s to %s genes", thousands(min(size)), thousands(max(size)))),
          if (k) sprintf("; %s in none", if (grey) several(grey, "gene") else "no gene"),
          if (lost) sprintf("; %s %s not kept, as subsamples did not confirm %s", if (k) several(lost, "more group")
                            else several(lost, "group"), if (lost == 1L) "was" else "were",

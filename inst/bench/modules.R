@@ -42,30 +42,34 @@ adjusted_rand <- function(a, b) {
   if (rows + columns == 2 * chance) 1 else (pairs(both) - chance) / ((rows + columns) / 2 - chance)
 }
 
-wgcna_modules <- function(x) {
-  quiet <- capture.output(fit <- suppressWarnings(suppressMessages(
-    blockwiseModules(as.data.frame(x), maxBlockSize = 2e4, numericLabels = TRUE, verbose = 0))))
+# With its power of 6, or with the one that pickSoftThreshold() recommends, where it does.
+wgcna_modules <- function(x, tuned = FALSE) {
+  power <- 6
+  quiet <- capture.output(suppressWarnings(suppressMessages({
+    if (tuned) power <- pickSoftThreshold(x, verbose = 0)$powerEstimate
+    fit <- blockwiseModules(as.data.frame(x), power = if (is.na(power)) 6 else power, maxBlockSize = 2e4,
+                            numericLabels = TRUE, verbose = 0)
+  })))
   fit$colors
 }
 
+# A row per kind: mean adjusted Rand index and its standard deviation over the sets, and the mean number of modules.
 table_of <- function(seeds, kinds) {
-  peer <- suppressWarnings(suppressMessages(require("WGCNA", quietly = TRUE))) # which replaces cor()
-  rows <- lapply(kinds, function(kind) {
+  peer <- suppressWarnings(suppressMessages(require("WGCNA", quietly = TRUE))) # attached, or it takes another cor()
+  score <- function(truth, z) c(adjusted_rand(truth, z), length(setdiff(unique(z), 0)))
+  for (kind in kinds) {
     got <- sapply(seeds, function(seed) {
       d <- planted(kind, seed)
       ours <- suppressWarnings(gene_modules(gene_quality(d$x, transform = "none"), seed = 1))$module
-      theirs <- if (peer) tryCatch(wgcna_modules(d$x), error = function(e) NA) else NA
-      score <- function(z) if (anyNA(z)) c(NA, NA) else c(adjusted_rand(d$truth, z), length(setdiff(unique(z), 0)))
-      c(score(ours), score(theirs))
+      c(score(d$truth, ours), if (peer) c(score(d$truth, wgcna_modules(d$x)), score(d$truth, wgcna_modules(d$x, TRUE))))
     })
     row <- data.frame(kind, planted = length(setdiff(unique(planted(kind, seeds[1])$truth), 0)), sets = length(seeds),
-                      weft = mean(got[1, ]), sd = stats::sd(got[1, ]), modules = mean(got[2, ]),
-                      wgcna = mean(got[3, ], na.rm = TRUE), sd_wgcna = stats::sd(got[3, ], na.rm = TRUE),
-                      modules_wgcna = mean(got[4, ], na.rm = TRUE), ahead = sum(got[1, ] >= got[3, ], na.rm = TRUE))
-    print(row, digits = 2, row.names = FALSE)
-    row
-  })
-  do.call(rbind, rows)
+                      weft = mean(got[1, ]), sd = stats::sd(got[1, ]), modules = mean(got[2, ]))
+    if (peer) row <- cbind(row, wgcna = mean(got[3, ]), wgcna_sd = stats::sd(got[3, ]), wgcna_modules = mean(got[4, ]),
+                           tuned = mean(got[5, ]), tuned_modules = mean(got[6, ]))
+    utils::write.table(format(row, digits = 2), quote = FALSE, row.names = FALSE, sep = ",",
+                       col.names = kind == kinds[1])
+  }
 }
 
 large <- function() {
@@ -91,7 +95,7 @@ if (identical(args[1], "large")) {
   large()
 } else if (identical(args[1], "table")) {
   seeds <- as.integer(c(args[2], 1)[1]) + seq_len(as.integer(c(args[3], 5)[1])) - 1L
-  print(table_of(seeds, if (length(args) > 3) args[-(1:3)] else kinds), digits = 2, row.names = FALSE)
+  table_of(seeds, if (length(args) > 3) args[-(1:3)] else kinds)
 } else {
   cat("Rscript inst/bench/modules.R table [first seed] [sets] [kinds ...] | large\n")
 }

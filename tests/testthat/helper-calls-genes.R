@@ -18,6 +18,7 @@ calls_genes <- function() {
       gene_call("gene_regulation", settings, function(net) plain(list(as.matrix(net), attr(net, "edges"))))
     }),
     gene_clusters = step(draw_gene_clusters, 2),
+    gene_modules = step(draw_gene_modules), module_preservation = step(draw_module_preservation),
     gene_bayes = step(function() {
       settings <- list(genes = whole(2, 6), iterations = 60, chains = 2, target = pick("sum", "max"))
       gene_call("gene_bayes", settings, fields("dag", "score", "edges", "average", "trace"))
@@ -81,6 +82,36 @@ draw_gene_clusters <- function() {
   if (!inherits(args$x, "prcomp")) args <- c(args, maybe(0.2, genes = whole(3, p)))
   drawn_call("gene_clusters", args, fields("cluster", "k", "probability", "stability", "gene_cluster", "gene_stability",
                                            "converged"))
+}
+
+# Planted and no modules, ties, copies, gaps, columns that say nothing, other units.
+some_modules <- function(n = whole(12, 40), p = whole(6, 60)) {
+  u <- matrix(stats::rnorm(2 * n), n)
+  x <- u[, rep_len(1:2, p)] * rep(pick(0, 0.8) * sample(c(-1, 1), p, TRUE), each = n) + matrix(stats::rnorm(n * p), n)
+  if (chance(0.2)) x <- round(x)
+  if (chance(0.2)) x <- with_gaps(x, 0.05)
+  if (chance(0.2)) x[, p] <- x[, 1L]
+  if (chance(0.2)) x[, 1L] <- degenerate_column(sample(degenerate_kinds, 1L), x[, 1L])
+  if (chance(0.2)) x <- x * 10^pick(-200, -20, 20, 200)
+  dimnames(x) <- list(sprintf("s%d", seq_len(n)), sprintf("g%d", seq_len(p)))
+  x
+}
+
+draw_gene_modules <- function() {
+  x <- some_modules()
+  args <- c(list(x = x, min_size = whole(3, 10), seed = whole(0, 1e6)), maybe(0.3, signed = TRUE),
+            maybe(0.3, traits = data.frame(age = stats::rnorm(nrow(x)))),
+            maybe(0.3, class = rep_len(c("a", "b"), nrow(x))))
+  drawn_call("gene_modules", args, fields("module", "modules", "eigengenes", "membership", "relations", "left_out"))
+}
+
+draw_module_preservation <- function() {
+  x <- matrix(stats::rnorm(400), 40) + stats::rnorm(40)
+  x <- cbind(x, matrix(stats::rnorm(800), 40))
+  dimnames(x) <- list(NULL, sprintf("g%d", 1:30))
+  m <- suppressWarnings(gene_modules(x, min_size = 3, seed = 1, run = weft_run(threads = 1)))
+  drawn_call("module_preservation", list(x = m, other = some_modules(p = 40), permutations = whole(9, 30),
+                                         seed = whole(0, 1e6)), plain)
 }
 
 near_values <- function(a, b) within(a$sdev, b$sdev, 1e-10 * a$sdev[1L], "sdev")

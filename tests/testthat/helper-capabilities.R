@@ -43,6 +43,7 @@ capability_calls <- function() {
     irm_log_posterior = list(f = irm_log_posterior, data = "x",
                              args = list(x = binary, row_cluster = rep(1:2, 20), col_cluster = rep(1:2, 3))),
     gene_ranking = of_numbers(gene_ranking, class), gene_clusters = of_numbers(gene_clusters, k = 2, seed = 1),
+    gene_modules = of_numbers(gene_modules, seed = 1),
     gene_cells = list(f = gene_cells, data = "x", args = list(x = binary, k = 2, sweeps = 10, seed = 1))
   )
 }
@@ -80,7 +81,7 @@ capability_of <- function(call, what) {
   tryCatch({
     if (what == "devices") return(if (asks_for_devices(call$f, args)) "yes" else "no")
     out <- suppressWarnings(call_with(call$f, args))
-    ran <- if (inherits(out, "weft_clusters")) out$backend else attr(out, "backend")
+    ran <- if (inherits(out, c("weft_clusters", "weft_modules"))) out$backend else attr(out, "backend")
     if (what == "cuda" && identical(ran, "cpu")) "no" else "yes" # some work is always on the CPU
   }, weft_error_input = refused, weft_error_device = refused)
 }

@@ -34,7 +34,7 @@ rest_damage_cases <- function(only = NULL) {
   ))
   here <- c("weft_bn_features", "weft_bn_search", "weft_irm", "weft_kde", "weft_kernel_regression", "weft_gp",
             "weft_kernel_pca", "weft_kernel_tree", "weft_quality", "weft_gene_network", "weft_outliers",
-            "weft_gene_sets", "weft_store", "weft_cells", "weft_ranking", "weft_clusters")
+            "weft_gene_sets", "weft_store", "weft_cells", "weft_ranking", "weft_clusters", "weft_modules")
   results <- c(fits[here], made)
   if (!is.null(only)) results <- results[only]
   lapply(results, function(result) {

@@ -53,7 +53,9 @@ errors_data <- function(path, sparse = TRUE) {
   list(numbers = numbers, levels = levels, class = rep(c("case", "control"), length.out = n), words = words, dag = dag,
        y = numbers[, 1]^2, links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12),
        counts = matrix(stats::rpois(40 * 12, 3), 40, dimnames = list(NULL, letters[1:12])),
-       genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE))
+       genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE),
+       modules = matrix(c(rep(sin((1:28)^2), 6), rep(cos((1:28)^2), 6)) + 0.4 * sin((1:336)^2 / 3), 28,
+                        dimnames = list(NULL, sprintf("m%d", 1:12))))
 }
 
 errors_fits <- function(d, path) {
@@ -84,6 +86,7 @@ errors_fits <- function(d, path) {
     weft_quality = checked, weft_gene_network = quiet(d$genes$x, d$genes$class),
     weft_ranking = gene_ranking(checked), weft_clusters = gene_clusters(checked, seed = 1,
                                                                         run = weft_run(progress = FALSE)),
+    weft_modules = gene_modules(d$modules, rep_len(c("a", "b"), 28), min_size = 3, seed = 1),
     weft_outliers = gene_outliers(components, data = checked), weft_example = d$genes,
     weft_gene_sets = gene_sets(letters[1:4], list(one = letters[1:6]), letters),
     weft_store = weft_import(abs(d$numbers), path("numbers.weft"), overwrite = TRUE),
@@ -170,6 +173,8 @@ gene_arguments <- function(d, fits, path) {
     gene_cells = list(x = d$counts, class = d$genes$class, k = 2, sweeps = 4),
     gene_clusters = c(q, genes = 5),
     gene_components = c(q, k = 2, leading = 1), gene_mi_network = q, gene_pairs = c(q, permutations = 2),
+    gene_modules = list(x = d$modules, min_size = 3, seed = 1),
+    module_preservation = list(x = fits$weft_modules, other = d$modules[13:28, ], permutations = 9, seed = 1),
     gene_ranking = q,
     gene_regulation = c(q, steps = 2, resamples = 4, null_copies = 0),
     gene_network = list(x = d$genes$x, class = d$genes$class,
