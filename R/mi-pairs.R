@@ -56,7 +56,7 @@
 #'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of
 #'   a pair are computed from the same rows. With `full`, a list of two symmetric matrices, `mi` and
 #'   `interaction`; the diagonal of `mi` holds the information of single features.
-#' @seealso [mi_triples()], [mi_trait()], [mi_pack()]
+#' @seealso [mi_triples()], [mi_trait()], [mi_pack()]; [pair_scan()] for models with covariates
 #' @export
 #' @examples
 #' set.seed(1)

@@ -23,7 +23,7 @@
 #' @return A data frame with a row per pair, in the order of `pairs`: `feature1`, `feature2`, `n` rows, `f_joint` and
 #'   `p_joint` of the table against one mean, `f_interaction` and `p_interaction` against both effects' sum, and
 #'   `p_bonferroni`. `NA` where a table has too few combinations or rows for a test.
-#' @seealso [mi_pairs()], [discretize()]
+#' @seealso [mi_pairs()], [discretize()]; [pair_scan()] for models with covariates
 #' @export
 #' @examples
 #' set.seed(1)

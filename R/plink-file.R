@@ -20,7 +20,7 @@
 #' @return An object of class `weft_plink` with `dim` and `dimnames` as [read_plink()] gives them, and elements
 #'   `variants` and `samples`, the two tables as data frames. When a filter by genotypes was asked for, `variants` also
 #'   has `maf`, `missing` and `hwe`. `as.matrix()` reads all genotypes.
-#' @seealso [read_plink()]
+#' @seealso [read_plink()], [pair_scan()]
 #' @export
 #' @examples
 #' stem <- tempfile()

@@ -12,6 +12,7 @@
 #' | which features tell about a class | [mi_rank()], [mi_select()], [discretize()] | `genes-alone-and-together` |
 #' | which do so only together | [mi_pairs()], [mi_triples()], [mi_tuples()] | `gwas-pair-scan` |
 #' | what genotypes say, from PLINK's files | [plink_file()], [read_plink()], [mi_pairs()] | `gwas-pair-scan` |
+#' | which variants interact, given covariates | [pair_scan()] | `gwas-pair-scan` |
 #' | which go together | [mi_matrix()], [mi_network()] | `genes-alone-and-together` |
 #' | which modules genes form, and what these follow | [gene_modules()], [module_preservation()] | `from-a-matrix-to-modules` |
 #' | which drive which, with false discovery rates | [regulation()], [gene_regulation()] | `which-genes-drive-which` |

@@ -147,6 +147,13 @@
     "pairs", \
     "makes them possible", \
     "`weft_mi_device_holds()`") \
+  ENGINE(PAIR_SCAN, "scan with covariates", \
+    "`scan/scan.c`, `refit.c`", \
+    "pairs of genotypes in linear and logistic models", \
+    "CPU", \
+    "0, 1, 2 and missing values; any covariates", \
+    "PAIRGAIN", \
+    "R") \
   ENGINE(COUNTS_MATRIX, "matrix of counts", \
     "`matrix/*/counts.*`", \
     "all pairs, categorical", \

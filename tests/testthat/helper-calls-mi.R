@@ -7,7 +7,7 @@ calls_mi <- function() {
     mi_pairs = list(share = 10, make = draw_mi_pairs), mi_triples = list(share = 6, make = draw_mi_triples),
     mi_matrix = list(share = 12, make = draw_mi_matrix), mi_network = list(share = 8, make = draw_mi_network),
     mi_select = list(share = 3, make = draw_mi_select), mi_tuples = list(share = 2, make = draw_mi_tuples),
-    regulation = list(share = 4, make = draw_regulation)
+    pair_scan = list(share = 4, make = draw_pair_scan), regulation = list(share = 4, make = draw_regulation)
   )
 }
 
@@ -135,6 +135,29 @@ draw_mi_pairs <- function() {
     lapply(1:2, function(turn) plain(call_on(side, "mi_pairs", c(list(pack), more))))
   }
   call
+}
+
+# All pairs, so that equal scores need no order; vectors of other lengths round their sums otherwise.
+draw_pair_scan <- function() {
+  n <- whole(8, 250)
+  p <- whole(2, pick(8, 40, 150, prob = c(3, 3, 1)))
+  x <- matrix(stats::rbinom(n * p, 2, rep(stats::runif(p), each = n)), n)
+  x[stats::runif(n * p) < pick(0, 0.02, 0.4)] <- NA
+  trait <- stats::rnorm(n)
+  trait[sample(n, pick(0, 1))] <- NA
+  args <- list(x = pick(x, x + 0, as.data.frame(x)), outcome = pick(trait, trait > 0), top = Inf)
+  args <- c(args, maybe(0.5, covariates = pick(stats::rnorm(n), cbind(1, trait^2), sample(letters[1:3], n, TRUE))),
+            maybe(0.3, df = 4), maybe(0.3, permutations = whole(1, 6), seed = whole(0, 1e6)),
+            maybe(0.3, features = some_columns(p, NULL)))
+  take <- function(x) plain(x[order(x$feature1, x$feature2), setdiff(names(x), c("p_fwer", "reason"))])
+  agree <- function(a, b) {
+    if (!identical(a[1:3], b[1:3])) return(first_difference(a[1:3], b[1:3]))
+    for (name in setdiff(names(a), names(a)[1:3])) {
+      difference <- within(a[[name]], b[[name]], 1e-6 * (1 + abs(a[[name]])), name)
+      if (!is.null(difference)) return(difference)
+    }
+  }
+  drawn_call("pair_scan", args, take, agree)
 }
 
 draw_mi_triples <- function() {

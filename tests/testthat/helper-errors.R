@@ -50,7 +50,8 @@ errors_data <- function(path, sparse = TRUE) {
   if (sparse) write_bag_of_words(words, path("words"), path("words.vocab"))
   dag <- matrix(0L, 3, 3, dimnames = list(letters[1:3], letters[1:3]))
   dag["a", "b"] <- 1L
-  list(numbers = numbers, levels = levels, class = rep(c("case", "control"), length.out = n), words = words, dag = dag,
+  variants <- matrix(rep_len(c(0L, 1L, 2L, 1L, 0L, NA, 2L), n * 4), n, dimnames = dimnames(numbers))
+  list(numbers = numbers, levels = levels, variants = variants, class = rep(c("case", "control"), length.out = n), words = words, dag = dag,
        y = numbers[, 1]^2, links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12),
        counts = matrix(stats::rpois(40 * 12, 3), 40, dimnames = list(NULL, letters[1:12])),
        genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE),
@@ -69,7 +70,7 @@ errors_fits <- function(d, path) {
   other[] <- c(0, .2, .3, .9, 0, .1, .2, .3, 0)
   list(
     weft_mi = mi_rank(d$levels, d$class), weft_mi_tuples = mi_pairs(d$levels, d$class),
-       weft_mi_matrix = mi_matrix(d$levels),
+       weft_mi_matrix = mi_matrix(d$levels), weft_pair_scan = pair_scan(d$variants, d$class, d$numbers[, 2]),
     weft_network = mi_network(d$numbers, "mrnet", estimator = "pearson"),
        weft_selection = mi_select(d$levels, d$class, 2),
     weft_bins = discretize(as.data.frame(d$numbers), bins = 3), weft_mi_pack = mi_pack(d$levels, d$class),
@@ -105,6 +106,7 @@ mi_arguments <- function(d, fits, path) {
        mi_rank = permuted,
     mi_select = c(pair, k = 2), mi_triples = pair, mi_tuples = c(pair, order = 3),
     mi_trait = list(pairs = mi_pairs(d$levels, d$class), x = d$levels, trait = d$numbers[, 1]),
+    pair_scan = list(x = d$variants, outcome = d$numbers[, 1], covariates = d$numbers[, 2], permutations = 2),
        network_convert = list(x = fits$weft_network),
     network_tables = list(x = fits$weft_network), write_network = list(x = fits$weft_network, file = path("net.csv")),
     read_plink = list(path = path("snps.bed")), plink_file = list(path = path("snps.bed")),

@@ -65,6 +65,8 @@ mi_variants <- function(d, fits, path) {
     "mi_rank/genotypes" = list(x = variants, class = cases, na = "level"),
     "mi_pairs/genotypes" = list(x = variants, class = cases, na = "level"),
     "mi_pairs/all" = c(pair, full = TRUE), "mi_pairs/strata" = c(pair, list(strata = rep(1:2, each = 15))),
+    "pair_scan/class" = list(x = d$variants, outcome = d$class, df = 4),
+    "pair_scan/pairs" = list(x = d$variants, outcome = d$y, pairs = data.frame(feature1 = "a", feature2 = c("b", "c"))),
     "mi_select/cmim" = c(pair, k = 2, method = "cmim"),
     "mi_matrix/ksg" = list(x = d$numbers, estimator = "ksg"),
     "mi_matrix/kendall" = list(x = d$numbers, estimator = "kendall"),

@@ -1,0 +1,233 @@
+# pair_scan(): pairs of variants in linear and logistic models with covariates. Both stages are native (src/mi/scan/);
+# what goes into them is made in pair-scan-model.R, the result's methods are in pair-scan-result.R.
+
+#' Pairs of variants that act together, with covariates
+#'
+#' Tests pairs of variants for an interaction in a model of a trait or of two classes of people, with covariates and
+#' both variants' own effects in it. A screen scores all pairs; the best ones are then fitted by themselves. It runs on
+#' the CPU.
+#'
+#' @section The model: A quantitative trait has a linear model, two classes a logistic one:
+#'   `lm(outcome ~ covariates + a + b + a:b)` or `glm()` of the same with `family = binomial()`, where a and b count
+#'   copies of an allele. `df = 4` takes the genotypes as categories instead, `outcome ~ covariates + A * B`, and tests
+#'   the up to four terms of their interaction together: by F, or for classes by the likelihood ratio.
+#'
+#' @section The screen: Every pair has a score test of `a:b`, with a chi-squared distribution with 1 degree of freedom.
+#'   Main effects and covariates are taken off the product of the genotypes and off the outcome, pair by pair, over the
+#'   rows in which both genotypes are known. For a trait this is exact: the score is
+#'   \eqn{m R^2}, where \eqn{R^2} is the share of the variance that `a:b` explains of what the smaller model leaves, and
+#'   m are that model's degrees of freedom. For classes, weights and residuals are those of the logistic model with the
+#'   covariates alone, and main effects are taken off by one step of weighted least squares. Where variants have very
+#'   strong effects of their own, this is an approximation; it decides only which pairs are fitted.
+#'
+#' @section The fits: The best `top` pairs of the screen are fitted as `lm()` and `glm()` do it, with the rows in which
+#'   both genotypes are known. `p_value` is that of the fit: by t, z, F or chi-squared. `p_bonferroni` multiplies it by
+#'   the number of pairs that had a score, however many were fitted. z of logistic regression is cautious where few
+#'   people carry both variants; `min_maf` leaves out rare ones.
+#'
+#' @section Permutations: Residuals of the model with the covariates alone are permuted among the people, and all pairs
+#'   are scored again. `p_fwer` is the share of permutations, the data among them, in which the best pair of the screen
+#'   scores at least as much as this one. It holds whatever the linkage between variants.
+#'
+#' @section Missing values: Rows without an outcome or with a missing covariate are left out. Missing genotypes are left
+#'   out pair by pair, in the screen and in the fits. Nothing is imputed.
+#'
+#' @param x genotypes: counts 0, 1, 2 and NA of an allele, people in rows, as a matrix or data frame, or a
+#'   [plink_file()].
+#' @param outcome one value per row of `x`: numbers are a quantitative trait, unless they have two values only; a factor,
+#'   text or truth values are two classes, of which the second one is modelled.
+#' @param covariates numbers or categories, such as age, sex and the scores of [pca()]: a vector, matrix or data frame,
+#'   one row per row of `x`. Columns that follow from others change nothing.
+#' @param top how many pairs of the screen to fit.
+#' @param features names or numbers of variants: only pairs among these.
+#' @param pairs a data frame with the names `feature1` and `feature2`, such as [mi_pairs()] returns: fit these pairs, and
+#'   screen none. `p_bonferroni` then counts the pairs that [mi_pairs()] searched, or those in the table.
+#' @param df 1 for the product of allele counts, 4 for all combinations of genotypes.
+#' @param permutations how many times to permute the residuals; 0 for no such test.
+#' @param control a list of settings that are rarely needed:
+#'   * `with`: names or numbers of variants: only pairs of one of `features` (all when `NULL`) with one of these.
+#'   * `min_maf`, `max_missing`: leave out variants with a smaller minor allele frequency, or a larger share of missing
+#'     genotypes, among the rows that are used.
+#'   * `min_distance`, `positions`: leave out pairs of variants that are near each other, as in [mi_pairs()].
+#'   * `max_p`: fit only pairs with at most this p-value in the screen.
+#'   * `model`: `"linear"` or `"logistic"`, where `"auto"` does not choose what is meant.
+#'   * `scores`: `"normal"` replaces a trait by normal scores of its ranks, so that a few extreme values cannot make an
+#'     interaction; `"raw"` takes it as it is.
+#' @param seed for the permutations: a whole number; by default they come from R's generator.
+#' @param run see [weft_run()].
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
+#' @return A data frame of class `weft_pair_scan`, one row per pair that was fitted, smallest p first (with `pairs`, in
+#'   their order):
+#'   * `feature1` and `feature2`, `n` rows, and the `score` of the screen;
+#'   * `estimate` and `std_error` of the product of allele counts (of classes: log odds), with `df = 1`;
+#'   * `statistic`: t or z, or F or chi-squared of `df` terms; `p_value`, `p_bonferroni`, and `p_fwer` with permutations;
+#'   * `reason`: why a pair has no test, else NA: `"few rows"`, as many as the model has terms or fewer; `"collinear"`, the
+#'     interaction follows from the other terms; `"one class"`; `"separated"`, the likelihood of a logistic model has no
+#'     maximum, as where all people with both variants are of one class; `"no residuals"`, a linear model fits exactly.
+#'
+#'   Its attributes `searched` and `tested` are the numbers of pairs that were asked for and that had a score, `left_out`
+#'   the numbers of variants that were left out and why, `model` describes the model.
+#' @seealso [mi_pairs()], [mi_trait()], [plink_file()], [pca()]
+#' @export
+#' @examples
+#' set.seed(1)
+#' x <- matrix(rbinom(400 * 30, 2, 0.4), 400)
+#' age <- rnorm(400, 50, 10)
+#' trait <- 0.05 * age + 0.6 * x[, 4] * x[, 9] + rnorm(400)
+#' found <- pair_scan(x, trait, covariates = age, top = 5)
+#' found
+#' pair_scan(x, trait > 3, age, top = 3, permutations = 19, seed = 1)
+#' pair_scan(x, trait, age, pairs = found, df = 4)
+pair_scan <- function(x, outcome, covariates = NULL, top = 1000, features = NULL, pairs = NULL, df = 1,
+                      permutations = 0, control = list(), seed = NULL, run = NULL, ...) {
+  run <- as_run(run)
+  control <- scan_settings(control)
+  check_dots(..., .control = pair_scan_control, .known = c(mi_names_elsewhere, class = "outcome", trait = "outcome"))
+  need_args("x", "outcome")
+  started <- proc.time()[[3L]]
+  top <- check_number(top, "top", min = 1)
+  if (is.finite(top)) top <- check_number(top, "top", min = 1, max = 2^31 - 1, whole = TRUE)
+  df <- check_number(df, "df")
+  if (!df %in% c(1, 4)) abort_input("`df` must be 1 or 4.", x = sprintf("It is %s.", number_text(df)))
+  permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
+  if (permutations > 0) key <- mi_key(seed) else if (!is.null(seed)) mi_key(seed)
+  chosen <- cpu_only(run$backend, "Scans with covariates run")
+  variants <- scan_variants(x)
+  model <- scan_model(outcome, covariates, x, variants, control)
+  native <- run_control("cpu", run$threads, run$progress, variants$names, "Scanning pairs")
+  if (is.null(pairs)) {
+    use <- scanned_variants(variants, model, features, control, native)
+    found <- screen_pairs(variants, model, use, top, control, native)
+    chance <- if (permutations > 0) permuted_greatest(variants, model, use, permutations, key, native)
+  } else {
+    refuse_screen(features, control, permutations)
+    found <- given_pairs(pairs, variants)
+    check_genotypes(variant_counts(variants, model$rows, found$columns, native), variants$names[found$columns])
+  }
+  out <- fitted_pairs(variants, model, found, df, native)
+  if (!is.null(pairs)) found$tested <- found$tested %||% sum(!is.na(out$p_value))
+  out$p_bonferroni <- pmin(1, out$p_value * found$tested)
+  if (is.null(pairs) && permutations > 0) out$p_fwer <- fwer(out$score, chance)
+  out$reason <- scan_reasons[attr(out, "reason")]
+  if (is.null(pairs)) out <- out[order(out$p_value, -out$score), ]
+  row.names(out) <- NULL
+  record(new_result(as_frame(as.list(out)), class = c("weft_pair_scan", "data.frame")), match.call(), chosen, started,
+         searched = found$searched, tested = found$tested, left_out = found$left_out, permutations = permutations,
+         model = list(kind = model$kind, levels = model$levels, rows = length(model$rows),
+                      covariates = model$covariates, df = df, scores = control$scores))
+}
+
+pair_scan_control <- function(with = NULL, min_maf = 0, max_missing = 1, min_distance = 0, positions = NULL, max_p = 1,
+                              model = c("auto", "linear", "logistic"), scores = c("raw", "normal")) {
+  as.list(environment())
+}
+
+scan_settings <- function(control) {
+  control <- check_control(control, pair_scan_control)
+  control$min_maf <- check_number(control$min_maf, "min_maf", min = 0, max = 0.5)
+  control$max_missing <- check_number(control$max_missing, "max_missing", min = 0, max = 1)
+  control$max_p <- check_number(control$max_p, "max_p", min = 0, max = 1)
+  control$model <- check_choice(control$model, c("auto", "linear", "logistic"), "model")
+  control$scores <- check_choice(control$scores, c("raw", "normal"), "scores")
+  control
+}
+
+# In the order of enum weft_refit_reason (src/mi/scan/scan.h), from 1.
+scan_reasons <- c(NA, "few rows", "collinear", "one class", "separated", "no residuals")
+
+# ---- the screen ----
+
+# What native code reads of a screen.
+screen_list <- function(model, use, outcomes, top, min_score) {
+  c(list(basis = model$weighted, root = model$root, outcomes = outcomes, estimated = model$kind == "linear",
+         side = use$side, top = top, min_score = min_score), near_list(use$near))
+}
+
+# The pairs to fit: list(columns: 2 × pairs, score, searched, tested, left_out).
+screen_pairs <- function(variants, model, use, top, control, native) {
+  least <- stats::qchisq(control$max_p, 1, lower.tail = FALSE)
+  found <- .Call(C_weft_mi_scan, variants$data, list(rows = model$rows, columns = use$columns - 1L),
+                 screen_list(model, use, matrix(model$residual), min(top, use$searched), least), native)
+  list(columns = rbind(use$columns[found$first], use$columns[found$second]), score = found$score,
+       searched = use$searched, tested = found$tested, left_out = use$left_out)
+}
+
+# The greatest score of each permutation. Permuted residuals are made orthogonal to the covariates again.
+permuted_greatest <- function(variants, model, use, permutations, key, native) {
+  n <- length(model$rows)
+  at_once <- max(1, min(permutations, 64, floor(2^27 / n)))
+  starts <- seq(0, permutations - 1, by = at_once)
+  unlist(lapply(starts, function(first) {
+    count <- min(at_once, permutations - first)
+    outcomes <- vapply(first + seq_len(count), function(stream) {
+      moved <- model$residual[order(draws("uniform", n, key = key, stream = stream, threads = 1))]
+      moved - as.vector(model$weighted %*% crossprod(model$weighted, moved))
+    }, numeric(n))
+    .Call(C_weft_mi_scan, variants$data, list(rows = model$rows, columns = use$columns - 1L),
+          screen_list(model, use, matrix(outcomes, n), 0, Inf), native)$greatest
+  }))
+}
+
+# ---- given pairs ----
+
+refuse_screen <- function(features, control, permutations) {
+  given <- c(if (!is.null(features)) "features", if (permutations > 0) "permutations",
+             intersect(attr(control, "given"), setdiff(names(formals(pair_scan_control)), c("model", "scores"))))
+  if (length(given)) {
+    abort_input("Settings of the screen must not be given with `pairs`, which are fitted without one.",
+                x = sprintf("There is %s.", label_some(given)))
+  }
+}
+
+given_pairs <- function(pairs, variants) {
+  fine <- is.data.frame(pairs) && all(c("feature1", "feature2") %in% names(pairs)) &&
+    is_text(pairs$feature1) && is_text(pairs$feature2)
+  if (!fine) {
+    abort_input("`pairs` must be a data frame with names of variants in `feature1` and `feature2`.",
+                x = paste0("It is ", describe(pairs), "."))
+  }
+  check_format(pairs, "pairs")
+  columns <- rbind(match(pairs$feature1, variants$names), match(pairs$feature2, variants$names))
+  if (anyNA(columns)) {
+    lost <- setdiff(c(pairs$feature1, pairs$feature2), variants$names)
+    abort_input("The features of `pairs` must be in `x`.", x = sprintf("There is no %s.", label_some(lost)))
+  }
+  twice <- intersect(c(pairs$feature1, pairs$feature2), variants$names[duplicated(variants$names)])
+  if (length(twice)) {
+    abort_input("The features of `pairs` must have unique names in `x`.",
+                x = sprintf("Twice: %s.", label_some(twice)))
+  }
+  searched <- attr(pairs, "searched", exact = TRUE)
+  if (any(same <- columns[1L, ] == columns[2L, ])) {
+    abort_input("`pairs` must have two different variants in each row.",
+                x = sprintf("Row %d has one.", which(same)[1L]))
+  }
+  list(columns = columns, searched = if (is_count(searched)) as.double(searched) else as.double(nrow(pairs)),
+       tested = if (is_count(searched)) as.double(attr(pairs, "tested", exact = TRUE) %||% searched),
+       left_out = integer())
+}
+
+# ---- fits ----
+
+# The table of pairs without p-values of the whole scan; attribute `reason`: numbers from 1.
+fitted_pairs <- function(variants, model, found, df, native) {
+  used <- sort(unique(as.vector(found$columns)))
+  at <- matrix(match(found$columns, used) - 1L, 2L)
+  linear <- model$kind == "linear"
+  fit <- .Call(C_weft_mi_refit, variants$data, list(rows = model$rows, columns = used - 1L),
+               list(basis = model$basis, y = if (linear) model$residual else model$y,
+                    start = if (!linear) model$predictor, genotypes = df == 4, pairs = at), native)
+  tail <- if (df == 1 && linear) 2 * stats::pt(-abs(fit$statistic), pmax(fit$residual, 1))
+          else if (df == 1) 2 * stats::pnorm(-abs(fit$statistic))
+          else if (linear) stats::pf(fit$statistic, pmax(fit$freedom, 1), pmax(fit$residual, 1), lower.tail = FALSE)
+          else stats::pchisq(fit$statistic, pmax(fit$freedom, 1), lower.tail = FALSE)
+  out <- list(feature1 = variants$names[found$columns[1L, ]], feature2 = variants$names[found$columns[2L, ]],
+              n = fit$rows)
+  if (!is.null(found$score)) out$score <- found$score
+  if (df == 1) out[c("estimate", "std_error")] <- list(fit$estimate * model$scale, fit$error * model$scale)
+  out$statistic <- fit$statistic
+  if (df == 4) out$df <- fit$freedom
+  out$p_value <- tail
+  out[] <- lapply(out, function(v) if (is.double(v)) replace(v, is.nan(v), NA_real_) else v)
+  structure(list2DF(out, length(fit$rows)), reason = fit$reason + 1L)
+}

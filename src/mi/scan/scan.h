@@ -1,0 +1,64 @@
+/* Pairs of variants whose product says something about an outcome beyond covariates and both variants' own effects:
+ * a score of every pair (scan.c), and whole models of the pairs that are kept (refit.c). Works on the CPU. */
+#pragma once
+
+#include "mi/scan/variants.h"
+#include "mi/search/search.h"
+
+/* Row i of the covariates and of the outcome stands multiplied by the root of its weight. `basis` has orthonormal
+ * columns, `outcomes` are residuals, orthogonal to it. With weights of a logistic model without variants, and the
+ * outcome less its probability, over the root, the score is that of logistic regression. */
+typedef struct weft_scan_job {
+  weft_variants variants;
+  size_t k; /* columns of the basis */
+  const double *basis;
+  const double *root; /* of each row's weight */
+  size_t outcomes;    /* the first one decides what is kept */
+  const double *outcome;
+  int estimated;       /* the residual variance is estimated for each pair; else it is 1 */
+  const uint8_t *side; /* of each variant, as sides() in R/mi-pairs.R has them; NULL: all pairs */
+  weft_mi_near near;
+  size_t top;       /* how many pairs to keep */
+  double min_score; /* of a pair that is kept */
+} weft_scan_job;
+
+/* The pairs kept, best first: index i * p + j of variants i < j. greatest: of each outcome over all pairs, -INFINITY
+ * without a pair. tested: how many pairs have a score. `found.items` is from `mem`. */
+typedef struct weft_scan_found {
+  weft_mi_found found;
+  double *greatest;
+  double tested;
+} weft_scan_found;
+
+weft_status weft_mi_scan(weft_ctx *ctx, const weft_scan_job *job, weft_arena *mem, weft_scan_found *out);
+
+/* Why a pair has no test. */
+enum weft_refit_reason {
+  WEFT_REFIT_FINE,
+  WEFT_REFIT_FEW_ROWS,
+  WEFT_REFIT_COLLINEAR, /* the interaction follows from the other terms */
+  WEFT_REFIT_ONE_CLASS,
+  WEFT_REFIT_SEPARATED, /* no finite maximum of the likelihood */
+  WEFT_REFIT_NO_NOISE   /* the model leaves no residuals */
+};
+
+typedef struct weft_refit_job {
+  weft_variants variants;
+  size_t k;
+  const double *basis; /* n × k, with orthonormal columns, the constant among what they span */
+  const double *y;     /* n; 0 and 1 with `start` */
+  const double *start; /* n: linear predictor of the logistic model without variants; NULL: a linear model */
+  int genotypes;       /* all combinations of genotypes in place of the product: up to 4 degrees of freedom */
+  size_t count;
+  const uint32_t *pairs; /* 2 × count */
+} weft_refit_job;
+
+/* A value per pair. The statistic is t or z of the product; F, or twice the gain in log-likelihood, of genotypes, which
+ * have no estimate. NaN where there is none. */
+typedef struct weft_refit_fits {
+  double *rows, *estimate, *error, *statistic;
+  double *freedom, *residual; /* degrees of freedom of the interaction and of the residuals */
+  int32_t *reason;
+} weft_refit_fits;
+
+weft_status weft_mi_refit(weft_ctx *ctx, const weft_refit_job *job, const weft_refit_fits *out);
