@@ -2,7 +2,7 @@
 
 # ---- variants ----
 
-# list(data: what native code reads, names, n, samples, positions).
+# list(data: what native code reads, names, n, positions).
 scan_variants <- function(x) {
   source <- as_source(x)
   data <- source$data
@@ -16,9 +16,7 @@ scan_variants <- function(x) {
                     else paste0("It is ", describe(x), "."))
   }
   if (is.matrix(columns) && is.object(columns)) columns <- unclass(columns)
-  samples <- if (source$kind == "genotypes") rownames(data) else if (source$kind != "frame") rownames(columns)
-             else if (.row_names_info(data) > 0L) rownames(data)
-  list(data = columns, names = feature_names(data), n = nrow(data), samples = samples, positions = positions_of(x))
+  list(data = columns, names = feature_names(data), n = nrow(data), positions = positions_of(x))
 }
 
 is_genotypes <- function(column) {
@@ -74,9 +72,7 @@ scan_model <- function(outcome, covariates, x, variants, control) {
   n <- variants$n
   if (n < 1L) abort_input("`x` must have at least one row.", x = "It has none.")
   y <- scan_outcome(outcome, x, n, control)
-  samples <- variants$samples
-  if (anyDuplicated(samples)) samples <- NULL
-  frame <- covariate_frame(covariates, x, matrix(0, n, 0L, dimnames = list(samples, NULL)))
+  frame <- covariate_frame(covariates, x, matrix(0, n, 0L)) # by row: names of people may be numbers of other rows
   rows <- which(!is.na(y$values) & (if (is.null(frame)) TRUE else stats::complete.cases(frame)))
   basis <- if (length(rows)) scan_design(frame, rows)
   terms <- max(1L, ncol(basis)) + 3L

@@ -25,6 +25,10 @@
 #'   the number of pairs that had a score, however many were fitted. z of logistic regression is cautious where few
 #'   people carry both variants; `min_maf` leaves out rare ones.
 #'
+#' @section Ancestry: Variants whose frequencies differ between ancestries seem to interact where the outcome differs, too.
+#'   The first components of many variants, as covariates, prevent this. They act by addition: where a variant's effect
+#'   itself depends on ancestry, its pairs with variants whose frequencies do may come up, whatever these do.
+#'
 #' @section Permutations: Residuals of the model with the covariates alone are permuted among the people, and all pairs
 #'   are scored again. `p_fwer` is the share of permutations, the data among them, in which the best pair of the screen
 #'   scores at least as much as this one. It holds whatever the linkage between variants.
@@ -36,8 +40,8 @@
 #'   [plink_file()].
 #' @param outcome one value per row of `x`: numbers are a quantitative trait, unless they have two values only; a factor,
 #'   text or truth values are two classes, of which the second one is modelled.
-#' @param covariates numbers or categories, such as age, sex and the scores of [pca()]: a vector, matrix or data frame,
-#'   one row per row of `x`. Columns that follow from others change nothing.
+#' @param covariates numbers or categories, such as age, sex and the components `x` of [pca()]: a vector, matrix or data frame,
+#'   one row per row of `x`, in its order: names are not compared. Columns that follow from others change nothing.
 #' @param top how many pairs of the screen to fit.
 #' @param features names or numbers of variants: only pairs among these.
 #' @param pairs a data frame with the names `feature1` and `feature2`, such as [mi_pairs()] returns: fit these pairs, and

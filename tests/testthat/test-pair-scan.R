@@ -109,9 +109,9 @@ test_that("a .bed file, numbers, bytes and data frames are read alike", {
   expect_identical(take(matrix(as.raw(whole), nrow(whole))), take(whole))
   expect_identical(take(Matrix::Matrix(whole, sparse = TRUE)), take(whole))
   file <- plink_file(stem)
-  named <- data$covariates[nrow(data$covariates):1, ]
-  rownames(named) <- rev(rownames(as.matrix(file)))
-  expect_identical(numbers_of(pair_scan(file, data$trait, named), "p_value"), expected[, 4L, drop = FALSE])
+  numbered <- data$covariates # names that are those of other people
+  rownames(numbered) <- rev(rownames(as.matrix(file)))
+  expect_identical(numbers_of(pair_scan(file, data$trait, numbered), "p_value"), expected[, 4L, drop = FALSE])
 })
 
 test_that("sets, distances, frequencies and calls say which pairs are searched", {

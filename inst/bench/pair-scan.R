@@ -1,0 +1,155 @@
+# pair_scan(): beside lm() and glm(), PLINK 1.9 and FaST-LMM's pairs; its level and power where ancestry acts on variants
+# and outcome. On the CPU, from the root of the sources.
+#   Rscript inst/bench/pair-scan.R fits             10,000 random pairs: largest relative differences from lm(), glm()
+#   Rscript inst/bench/pair-scan.R levels           share of p <= .05 without interactions, with and without components
+#   Rscript inst/bench/pair-scan.R planted          planted pairs, with components
+#   Rscript inst/bench/pair-scan.R plink            PLINK 1.9 --epistasis, without covariates
+#   Rscript inst/bench/pair-scan.R fastlmm FOLDER   pairs of FaST-LMM's tests: datasets/, expected-Windows/epistasis/
+#   Rscript inst/bench/pair-scan.R gain             seconds beside a loop of lm.fit()
+library(weft)
+source("tests/testthat/helper-genotypes.R")
+source("tests/testthat/helper-pair-scan.R")
+
+covariates_of <- function(n) {
+  data.frame(age = rnorm(n, 50, 10), sex = factor(sample(c("f", "m"), n, TRUE)), one = rnorm(n), two = rexp(n))
+}
+
+furthest <- function(found, expected) apply(abs(found - expected) / pmax(abs(expected), 1e-3), 2L, max, na.rm = TRUE)
+
+fits <- function(pairs = 10000, n = 400, p = 300) {
+  set.seed(1)
+  x <- matrix(rbinom(n * p, 2, rep(runif(p, 0.15, 0.5), each = n)), n)
+  x[runif(n * p) < 0.03] <- NA
+  covariates <- covariates_of(n)
+  trait <- 0.05 * covariates$age + covariates$one + rnorm(n)
+  outcomes <- list(linear = trait, logistic = trait > median(trait))
+  for (kind in names(outcomes)) {
+    y <- outcomes[[kind]]
+    found <- as.data.frame(pair_scan(x, y, covariates, top = Inf))
+    found <- found[sample(nrow(found), pairs), ]
+    i <- as.integer(sub("V", "", found$feature1))
+    j <- as.integer(sub("V", "", found$feature2))
+    expected <- vapply(seq_len(pairs), function(k) {
+      a <- x[, i[k]]
+      b <- x[, j[k]]
+      c(model_of_pair(a, b, y + 0, covariates, class = kind == "logistic"),
+        model_score(a, b, y + 0, covariates, kind == "logistic"))
+    }, numeric(6))
+    columns <- c("n", "estimate", "std_error", "statistic", "p_value", "score")
+    cat(kind, "model,", pairs, "pairs, largest relative differences:\n")
+    print(signif(furthest(as.matrix(found[columns]), t(expected)), 2))
+  }
+}
+
+# Two ancestries whose frequencies differ, the outcome as well. Components come from variants of their own.
+structured <- function(n = 1500, p = 50, markers = 600) {
+  ancestry <- rep(0:1, length.out = n)
+  draw <- function(count) {
+    middle <- runif(count, 0.3, 0.7)
+    apart <- runif(count, -0.25, 0.25)
+    vapply(seq_len(count), function(j) rbinom(n, 2, middle[j] + apart[j] * (ancestry - 0.5) * 2), integer(n))
+  }
+  list(x = draw(p), ancestry = ancestry, age = rnorm(n),
+       components = pca(draw(markers) + 0, 2, scale = TRUE, run = "cpu")$x)
+}
+
+levels_of_tests <- function(sets = 30) {
+  set.seed(2)
+  shares <- replicate(sets, {
+    d <- structured()
+    trait <- 2 * d$ancestry + 0.5 * d$age + 0.2 * d$x[, 1] + rnorm(length(d$age))
+    class <- runif(length(d$age)) < plogis(-1.5 + 2 * d$ancestry + 0.5 * d$age)
+    level <- function(y, covariates) mean(pair_scan(d$x, y, covariates, top = Inf)$p_value <= 0.05, na.rm = TRUE)
+    with <- cbind(d$components, d$age)
+    c(linear_with = level(trait, with), linear_without = level(trait, d$age), logistic_with = level(class, with),
+      logistic_without = level(class, d$age))
+  })
+  cat(sets, "data sets of 1,225 pairs, share of p <= .05 (standard error over data sets):\n")
+  print(rbind(share = rowMeans(shares), error = apply(shares, 1L, sd) / sqrt(sets)), digits = 3)
+}
+
+planted <- function(sets = 20) {
+  set.seed(3)
+  first <- replicate(sets, {
+    d <- structured()
+    product <- d$x[, 7] * d$x[, 33]
+    trait <- 2 * d$ancestry + 0.5 * d$age + 0.35 * product + rnorm(length(d$age))
+    class <- runif(length(d$age)) < plogis(-1.5 + d$ancestry + 0.5 * d$age + 0.7 * (product - mean(product)))
+    among <- function(y) {
+      found <- pair_scan(d$x, y, cbind(d$components, d$age), top = 20)
+      right <- found$feature1 == "V7" & found$feature2 == "V33"
+      beyond <- found$p_bonferroni <= 0.05
+      part <- !right & (found$feature1 %in% c("V7", "V33") | found$feature2 %in% c("V7", "V33"))
+      c(found = any(right & beyond), with_one = sum(part & beyond), others = sum(!right & !part & beyond))
+    }
+    c(linear = among(trait), logistic = among(class))
+  })
+  cat(sets, "data sets with one planted pair: found at p_bonferroni <= .05; pairs with one of its variants (whose effect",
+      "differs between ancestries, as its partner's frequency does), and other pairs:\n")
+  print(rowSums(first))
+}
+
+plink <- function(n = 1000, p = 60) {
+  program <- Sys.which(c("plink1.9", "plink"))
+  program <- program[nzchar(program)][1L]
+  set.seed(4)
+  x <- matrix(rbinom(n * p, 2, rep(runif(p, 0.2, 0.5), each = n)), n)
+  x[runif(n * p) < 0.02] <- NA
+  stem <- write_genotypes(tempfile(), x, sprintf("1 rs%d 0 %d A G", seq_len(p), 5e6 * seq_len(p)))
+  trait <- rnorm(n) + 0.3 * ifelse(is.na(x[, 3]), 1, x[, 3])
+  outcomes <- list(qt = round(trait, 4), cc = trait > 0.3)
+  for (kind in names(outcomes)) {
+    y <- outcomes[[kind]]
+    people <- plink_file(stem)$samples
+    write.table(data.frame(people$family, people$individual, if (kind == "cc") 1 + y else y), paste0(stem, ".txt"),
+                quote = FALSE, row.names = FALSE, col.names = FALSE)
+    system2(program, c("--bfile", stem, "--pheno", paste0(stem, ".txt"), "--epistasis", "--epi1", "1", "--allow-no-sex",
+                       "--out", stem), stdout = FALSE, stderr = FALSE)
+    told <- read.table(paste0(stem, ".epi.", kind), header = TRUE)
+    found <- pair_scan(plink_file(stem), y, top = Inf)
+    at <- match(paste(told$SNP1, told$SNP2), paste(found$feature1, found$feature2))
+    effect <- if (kind == "cc") log(told$OR_INT) else told$BETA_INT
+    cat(kind, nrow(told), "of", nrow(found), "pairs; largest differences of |effect|, and of statistic^2 beside PLINK's,",
+        "relative:\n")
+    print(signif(c(effect = max(abs(abs(found$estimate[at]) - abs(effect))),
+                   statistic = max(abs(found$statistic[at]^2 - told$STAT) / pmax(told$STAT, 0.01))), 2))
+  }
+}
+
+# FaST-LMM has a random effect of all variants (share .13 of the variance here), which pair_scan() has not.
+fastlmm <- function(folder) {
+  data <- function(name) {
+    d <- read.table(file.path(folder, "datasets", name))
+    as.matrix(d[match(bed$samples$individual, d$V2), -(1:2)])
+  }
+  bed <- plink_file(file.path(folder, "datasets", "all_chr.maf0.001.N300"))
+  trait <- data("phenSynthFrom22.23.N300.randcidorder.txt")[, 1]
+  for (name in c("G1", "one", "no_cov", "no_sid_list_0")) {
+    theirs <- read.delim(file.path(folder, "expected-Windows", "epistasis", paste0(name, ".txt")))
+    ours <- pair_scan(bed, trait, if (name != "no_cov") data("all_chr.maf0.001.covariates.N300.txt"),
+                      pairs = data.frame(feature1 = theirs$SNP0, feature2 = theirs$SNP1))
+    tested <- !is.na(ours$p_value)
+    cat(sprintf("%-14s %d pairs; %d without a test here, of which %d have p > .9999 there (and %d others)\n", name,
+                nrow(theirs), sum(!tested), sum(theirs$PValue[!tested] > 0.9999), sum(theirs$PValue[tested] > 0.9999)))
+    cat(sprintf("               correlation of log p %.2f, ratio of p %.2f to %.2f in the middle half, rank there of our first %d\n",
+                cor(log(ours$p_value[tested]), log(theirs$PValue[tested])),
+                quantile(ours$p_value[tested] / theirs$PValue[tested], 0.25),
+                quantile(ours$p_value[tested] / theirs$PValue[tested], 0.75), which.min(ours$p_value)))
+  }
+}
+
+gain <- function(n = 1000, p = 1000) {
+  set.seed(5)
+  x <- matrix(rbinom(n * p, 2, 0.3), n)
+  covariates <- matrix(rnorm(n * 10), n)
+  y <- rnorm(n)
+  scan <- system.time(pair_scan(x, y, covariates, top = 100, run = weft_run(threads = 1)))[["user.self"]]
+  loop <- system.time(for (j in 1:500) stats::lm.fit(cbind(1, covariates, x[, j], x[, j + 1], x[, j] * x[, j + 1]), y))
+  each <- loop[["user.self"]] / 500
+  cat(sprintf("%d pairs, 10 covariates, %d people: %.2f s on one thread, %.2g us a pair; lm.fit() %.2g us a pair: %.0f times\n",
+              choose(p, 2), n, scan, 1e6 * scan / choose(p, 2), 1e6 * each, each * choose(p, 2) / scan))
+}
+
+asked <- commandArgs(TRUE)
+switch(asked[1L], fits = fits(), levels = levels_of_tests(), planted = planted(), plink = plink(),
+       fastlmm = fastlmm(asked[2L]), gain = gain())
