@@ -4,73 +4,77 @@
 #' Pairs of variants that act together, with covariates
 #'
 #' Tests pairs of variants for an interaction in a model of a trait or of two classes of people, with covariates and
-#' both variants' own effects in it. A screen scores all pairs; the best ones are then fitted by themselves. It runs on
-#' the CPU.
+#' both variants' own effects in it. A screen scores all pairs; the best ones are then fitted by themselves. It runs
+#' on the CPU.
 #'
 #' @section The model: A quantitative trait has a linear model, two classes a logistic one:
 #'   `lm(outcome ~ covariates + a + b + a:b)` or `glm()` of the same with `family = binomial()`, where a and b count
-#'   copies of an allele. `df = 4` takes the genotypes as categories instead, `outcome ~ covariates + A * B`, and tests
-#'   the up to four terms of their interaction together: by F, or for classes by the likelihood ratio.
+#'   copies of an allele. `df = 4` takes the genotypes as categories instead, `outcome ~ covariates + A * B`, and
+#'   tests the up to four terms of their interaction together: by F, or for classes by the likelihood ratio.
 #'
-#' @section The screen: Every pair has a score test of `a:b`, with a chi-squared distribution with 1 degree of freedom.
-#'   Main effects and covariates are taken off the product of the genotypes and off the outcome, pair by pair, over the
-#'   rows in which both genotypes are known. For a trait this is exact: the score is
-#'   \eqn{m R^2}, where \eqn{R^2} is the share of the variance that `a:b` explains of what the smaller model leaves, and
-#'   m are that model's degrees of freedom. For classes, weights and residuals are those of the logistic model with the
+#' @section The screen: Every pair has a score test of `a:b`, with a chi-squared distribution with 1 degree of
+#'   freedom. Main effects and covariates are taken off the product of the genotypes and off the outcome, pair by
+#'   pair, over the rows in which both genotypes are known. For a trait this is exact: the score is \eqn{m R^2},
+#'   where \eqn{R^2} is the share of the variance that `a:b` explains of what the smaller model leaves, and m are
+#'   that model's degrees of freedom. For classes, weights and residuals are those of the logistic model with the
 #'   covariates alone, and main effects are taken off by one step of weighted least squares. Where variants have very
 #'   strong effects of their own, this is an approximation; it decides only which pairs are fitted.
 #'
-#' @section The fits: The best `top` pairs of the screen are fitted as `lm()` and `glm()` do it, with the rows in which
-#'   both genotypes are known. `p_value` is that of the fit: by t, z, F or chi-squared. `p_bonferroni` multiplies it by
-#'   the number of pairs that had a score, however many were fitted. z of logistic regression is cautious where few
-#'   people carry both variants; `min_maf` leaves out rare ones.
+#' @section The fits: The best `top` pairs of the screen are fitted as `lm()` and `glm()` do it, with the rows in
+#'   which both genotypes are known. `p_value` is that of the fit: by t, z, F or chi-squared. `p_bonferroni`
+#'   multiplies it by the number of pairs that had a score, however many were fitted. z of logistic regression is
+#'   cautious where few people carry both variants; `min_maf` leaves out rare ones.
 #'
-#' @section Ancestry: Variants whose frequencies differ between ancestries seem to interact where the outcome differs, too.
-#'   The first components of many variants, as covariates, prevent this. They act by addition: where a variant's effect
-#'   itself depends on ancestry, its pairs with variants whose frequencies do may come up, whatever these do.
+#' @section Ancestry: Variants whose frequencies differ between ancestries seem to interact where the outcome differs
+#'   between them, too. The first components of many variants, as covariates, prevent this. They act by addition:
+#'   where a variant's effect itself depends on ancestry, its pairs with variants whose frequencies do may come up,
+#'   whatever these do.
 #'
-#' @section Permutations: Residuals of the model with the covariates alone are permuted among the people, and all pairs
-#'   are scored again. `p_fwer` is the share of permutations, the data among them, in which the best pair of the screen
-#'   scores at least as much as this one. It holds whatever the linkage between variants.
+#' @section Permutations: Residuals of the model with the covariates alone are permuted among the people, and all
+#'   pairs are scored again. `p_fwer` is the share of permutations, the data among them, in which the best pair of
+#'   the screen scores at least as much as this one. It holds whatever the linkage between variants.
 #'
-#' @section Missing values: Rows without an outcome or with a missing covariate are left out. Missing genotypes are left
-#'   out pair by pair, in the screen and in the fits. Nothing is imputed.
+#' @section Missing values: Rows without an outcome or with a missing covariate are left out. Missing genotypes are
+#'   left out pair by pair, in the screen and in the fits. Nothing is imputed.
 #'
 #' @param x genotypes: counts 0, 1, 2 and NA of an allele, people in rows, as a matrix or data frame, or a
 #'   [plink_file()].
-#' @param outcome one value per row of `x`: numbers are a quantitative trait, unless they have two values only; a factor,
-#'   text or truth values are two classes, of which the second one is modelled.
-#' @param covariates numbers or categories, such as age, sex and the components `x` of [pca()]: a vector, matrix or data frame,
-#'   one row per row of `x`, in its order: names are not compared. Columns that follow from others change nothing.
+#' @param outcome one value per row of `x`: numbers are a quantitative trait, unless they have two values only; a
+#'   factor, text or truth values are two classes, of which the second one is modelled.
+#' @param covariates numbers or categories, such as age, sex and the components `x` of [pca()]: a vector, matrix or
+#'   data frame, one row per row of `x`, in its order: names are not compared. Columns that follow from others change
+#'   nothing.
 #' @param top how many pairs of the screen to fit.
 #' @param features names or numbers of variants: only pairs among these.
-#' @param pairs a data frame with the names `feature1` and `feature2`, such as [mi_pairs()] returns: fit these pairs, and
-#'   screen none. `p_bonferroni` then counts the pairs that [mi_pairs()] searched, or those in the table.
+#' @param pairs a data frame with the names `feature1` and `feature2`, such as [mi_pairs()] returns: fit these pairs,
+#'   and screen none. `p_bonferroni` then counts the pairs that [mi_pairs()] searched, or those in the table.
 #' @param df 1 for the product of allele counts, 4 for all combinations of genotypes.
 #' @param permutations how many times to permute the residuals; 0 for no such test.
 #' @param control a list of settings that are rarely needed:
 #'   * `with`: names or numbers of variants: only pairs of one of `features` (all when `NULL`) with one of these.
-#'   * `min_maf`, `max_missing`: leave out variants with a smaller minor allele frequency, or a larger share of missing
-#'     genotypes, among the rows that are used.
+#'   * `min_maf`, `max_missing`: leave out variants with a smaller minor allele frequency, or a larger share of
+#'     missing genotypes, among the rows that are used.
 #'   * `min_distance`, `positions`: leave out pairs of variants that are near each other, as in [mi_pairs()].
 #'   * `max_p`: fit only pairs with at most this p-value in the screen.
 #'   * `model`: `"linear"` or `"logistic"`, where `"auto"` does not choose what is meant.
-#'   * `scores`: `"normal"` replaces a trait by normal scores of its ranks, so that a few extreme values cannot make an
-#'     interaction; `"raw"` takes it as it is.
+#'   * `scores`: `"normal"` replaces a trait by normal scores of its ranks, so that a few extreme values cannot make
+#'     an interaction; `"raw"` takes it as it is.
 #' @param seed for the permutations: a whole number; by default they come from R's generator.
 #' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return A data frame of class `weft_pair_scan`, one row per pair that was fitted, smallest p first (with `pairs`, in
-#'   their order):
+#' @return A data frame of class `weft_pair_scan`, one row per pair that was fitted, smallest p first (with `pairs`,
+#'   in their order):
 #'   * `feature1` and `feature2`, `n` rows, and the `score` of the screen;
 #'   * `estimate` and `std_error` of the product of allele counts (of classes: log odds), with `df = 1`;
-#'   * `statistic`: t or z, or F or chi-squared of `df` terms; `p_value`, `p_bonferroni`, and `p_fwer` with permutations;
-#'   * `reason`: why a pair has no test, else NA: `"few rows"`, as many as the model has terms or fewer; `"collinear"`, the
-#'     interaction follows from the other terms; `"one class"`; `"separated"`, the likelihood of a logistic model has no
-#'     maximum, as where all people with both variants are of one class; `"no residuals"`, a linear model fits exactly.
+#'   * `statistic`: t or z, or F or chi-squared of `df` terms; `p_value`, `p_bonferroni`, and `p_fwer` with
+#'     permutations;
+#'   * `reason`: why a pair has no test, else NA: `"few rows"`, as many as the model has terms or fewer;
+#'     `"collinear"`, the interaction follows from the other terms; `"one class"`; `"separated"`, the likelihood of a
+#'     logistic model has no maximum, as where a combination of the terms distinguishes the classes; `"no
+#'     residuals"`, a linear model fits exactly.
 #'
-#'   Its attributes `searched` and `tested` are the numbers of pairs that were asked for and that had a score, `left_out`
-#'   the numbers of variants that were left out and why, `model` describes the model.
+#'   Its attributes `searched` and `tested` are the numbers of pairs that were asked for and that had a score,
+#'   `left_out` the numbers of variants that were left out and why; `model` describes the model.
 #' @seealso [mi_pairs()], [mi_trait()], [plink_file()], [pca()]
 #' @export
 #' @examples
@@ -202,12 +206,13 @@ given_pairs <- function(pairs, variants) {
                 x = sprintf("Twice: %s.", label_some(twice)))
   }
   searched <- attr(pairs, "searched", exact = TRUE)
+  tested <- attr(pairs, "tested", exact = TRUE)
   if (any(same <- columns[1L, ] == columns[2L, ])) {
     abort_input("`pairs` must have two different variants in each row.",
                 x = sprintf("Row %d has one.", which(same)[1L]))
   }
   list(columns = columns, searched = if (is_count(searched)) as.double(searched) else as.double(nrow(pairs)),
-       tested = if (is_count(searched)) as.double(attr(pairs, "tested", exact = TRUE) %||% searched),
+       tested = if (is_count(tested)) as.double(tested) else if (is_count(searched)) as.double(searched),
        left_out = integer())
 }
 

@@ -1,7 +1,8 @@
-# pair_scan(): beside lm() and glm(), PLINK 1.9 and FaST-LMM's pairs; its level and power where ancestry acts on variants
+# pair_scan() beside lm() and glm(), PLINK 1.9 and FaST-LMM's pairs; its level and power where ancestry acts on variants
 # and outcome. On the CPU, from the root of the sources.
 #   Rscript inst/bench/pair-scan.R fits             10,000 random pairs: largest relative differences from lm(), glm()
 #   Rscript inst/bench/pair-scan.R levels           share of p <= .05 without interactions, with and without components
+#   Rscript inst/bench/pair-scan.R families         share of data sets without interactions whose least p_fwer is <= .05
 #   Rscript inst/bench/pair-scan.R planted          planted pairs, with components
 #   Rscript inst/bench/pair-scan.R plink            PLINK 1.9 --epistasis, without covariates
 #   Rscript inst/bench/pair-scan.R fastlmm FOLDER   pairs of FaST-LMM's tests: datasets/, expected-Windows/epistasis/
@@ -68,6 +69,19 @@ levels_of_tests <- function(sets = 30) {
   print(rbind(share = rowMeans(shares), error = apply(shares, 1L, sd) / sqrt(sets)), digits = 3)
 }
 
+families <- function(sets = 600, n = 200, p = 12) {
+  set.seed(6)
+  least <- replicate(sets, {
+    ancestry <- rep(0:1, length.out = n)
+    x <- vapply(seq_len(p), function(j) rbinom(n, 2, runif(1, 0.3, 0.6) + c(-0.2, 0.2)[1 + ancestry]), integer(n))
+    x[runif(n * p) < 0.02] <- NA
+    of <- function(y) min(pair_scan(x, y, ancestry, top = 1, permutations = 19)$p_fwer)
+    c(linear = of(2 * ancestry + rexp(n)), logistic = of(runif(n) < plogis(2 * ancestry - 1.5)))
+  })
+  cat(sets, "data sets of 66 pairs, share with p_fwer <= .05 of 19 permutations (standard error .009):\n")
+  print(rowMeans(least <= 0.05 + 1e-9), digits = 3)
+}
+
 planted <- function(sets = 20) {
   set.seed(3)
   first <- replicate(sets, {
@@ -84,8 +98,8 @@ planted <- function(sets = 20) {
     }
     c(linear = among(trait), logistic = among(class))
   })
-  cat(sets, "data sets with one planted pair: found at p_bonferroni <= .05; pairs with one of its variants (whose effect",
-      "differs between ancestries, as its partner's frequency does), and other pairs:\n")
+  cat(sets, "data sets with one planted pair: found at p_bonferroni <= .05; pairs with one of its variants (whose",
+      "effect differs between ancestries, as its partner's frequency does), and other pairs:\n")
   print(rowSums(first))
 }
 
@@ -109,8 +123,8 @@ plink <- function(n = 1000, p = 60) {
     found <- pair_scan(plink_file(stem), y, top = Inf)
     at <- match(paste(told$SNP1, told$SNP2), paste(found$feature1, found$feature2))
     effect <- if (kind == "cc") log(told$OR_INT) else told$BETA_INT
-    cat(kind, nrow(told), "of", nrow(found), "pairs; largest differences of |effect|, and of statistic^2 beside PLINK's,",
-        "relative:\n")
+    cat(kind, nrow(told), "of", nrow(found), "pairs; largest differences of |effect|, and relative ones of",
+        "statistic^2:\n")
     print(signif(c(effect = max(abs(abs(found$estimate[at]) - abs(effect))),
                    statistic = max(abs(found$statistic[at]^2 - told$STAT) / pmax(told$STAT, 0.01))), 2))
   }
@@ -131,10 +145,10 @@ fastlmm <- function(folder) {
     tested <- !is.na(ours$p_value)
     cat(sprintf("%-14s %d pairs; %d without a test here, of which %d have p > .9999 there (and %d others)\n", name,
                 nrow(theirs), sum(!tested), sum(theirs$PValue[!tested] > 0.9999), sum(theirs$PValue[tested] > 0.9999)))
-    cat(sprintf("               correlation of log p %.2f, ratio of p %.2f to %.2f in the middle half, rank there of our first %d\n",
-                cor(log(ours$p_value[tested]), log(theirs$PValue[tested])),
-                quantile(ours$p_value[tested] / theirs$PValue[tested], 0.25),
-                quantile(ours$p_value[tested] / theirs$PValue[tested], 0.75), which.min(ours$p_value)))
+    ratio <- ours$p_value[tested] / theirs$PValue[tested]
+    cat(sprintf("    correlation of log p %.2f, middle half of ratios of p %.2f to %.2f, rank there of our first %d\n",
+                cor(log(ours$p_value[tested]), log(theirs$PValue[tested])), quantile(ratio, 0.25),
+                quantile(ratio, 0.75), which.min(ours$p_value)))
   }
 }
 
@@ -146,10 +160,10 @@ gain <- function(n = 1000, p = 1000) {
   scan <- system.time(pair_scan(x, y, covariates, top = 100, run = weft_run(threads = 1)))[["user.self"]]
   loop <- system.time(for (j in 1:500) stats::lm.fit(cbind(1, covariates, x[, j], x[, j + 1], x[, j] * x[, j + 1]), y))
   each <- loop[["user.self"]] / 500
-  cat(sprintf("%d pairs, 10 covariates, %d people: %.2f s on one thread, %.2g us a pair; lm.fit() %.2g us a pair: %.0f times\n",
-              choose(p, 2), n, scan, 1e6 * scan / choose(p, 2), 1e6 * each, each * choose(p, 2) / scan))
+  cat(sprintf("%d pairs, 10 covariates, %d people, one thread: %.2g us a pair, lm.fit() %.2g: %.0f times\n",
+              choose(p, 2), n, 1e6 * scan / choose(p, 2), 1e6 * each, each * choose(p, 2) / scan))
 }
 
 asked <- commandArgs(TRUE)
-switch(asked[1L], fits = fits(), levels = levels_of_tests(), planted = planted(), plink = plink(),
+switch(asked[1L], fits = fits(), levels = levels_of_tests(), families = families(), planted = planted(), plink = plink(),
        fastlmm = fastlmm(asked[2L]), gain = gain())

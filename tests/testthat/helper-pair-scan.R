@@ -1,6 +1,7 @@
 # The models of pair_scan() in plain R, for its tests and benchmark.
 
-# lm() or glm() of one pair: c(n, estimate, std_error, statistic, p_value), or of genotypes c(n, statistic, df, p_value).
+# lm() or glm() of one pair: c(n, estimate, std_error, statistic, p_value), or of genotypes c(n, statistic, df,
+# p_value).
 model_of_pair <- function(a, b, y, covariates = NULL, df = 1, class = FALSE) {
   d <- data.frame(y = y, a = a, b = b)
   if (df == 4) d[c("a", "b")] <- lapply(d[c("a", "b")], factor)

@@ -257,3 +257,18 @@ test_that("it is printed, drawn and converted", {
   expect_identical(plot(found), found)
   expect_output(print(found[1:3, c("feature1", "score")]), "score")
 })
+
+test_that("a scan, its permutations and its fits stop when they are told to", {
+  data <- scan_data(14, n = 2500, p = 150)
+  withr::local_options(weft.poll = 0) # each poll goes into R
+  for (place in c(3, 30, 200)) {
+    polls <- 0
+    stop_there <- function(done, total) {
+      polls <<- polls + 1
+      if (polls == place) stop(structure(class = c("told_to_stop", "error", "condition"), list(message = "stop")))
+    }
+    expect_error(pair_scan(data$x, data$class, data$covariates, top = Inf, permutations = 2, seed = 1,
+                           run = weft_run(progress = stop_there)), class = "told_to_stop")
+    expect_identical(polls, place)
+  }
+})

@@ -35,6 +35,7 @@ typedef struct workspace {
   double length;          /* that the last column had left */
 } workspace;
 
+/* A thread's memory, for one pair's rows and columns. */
 static weft_status take_workspace(weft_arena *mem, const weft_refit_job *job, workspace *w)
 {
   weft_status st = WEFT_OK;
@@ -176,6 +177,7 @@ typedef struct result {
 
 static result no_result(enum weft_refit_reason reason) { return (result){ NAN, NAN, NAN, reason }; }
 
+/* Least squares of the design: t of its last column, or F of those that are tested. */
 static result fit_linear(const weft_refit_job *job, workspace *w)
 {
   double greatest = 0;
@@ -266,6 +268,7 @@ static int one_class(const workspace *w)
   return cases == 0 || cases == w->n;
 }
 
+/* Everything about one pair: the model, or why it has none. */
 static void refit_pair(const weft_refit_job *job, workspace *w, size_t at, const weft_refit_fits *out)
 {
   result found;

@@ -62,6 +62,7 @@ done:
   return st;
 }
 
+/* A thread's memory: for the sums of one pair, and for what it keeps. */
 static weft_status take_workspace(const scan *s, weft_arena *mem, workspace *out)
 {
   weft_status st = WEFT_OK;
