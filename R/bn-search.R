@@ -13,7 +13,10 @@
 #'   are tried in lanes, one for every 16 nodes and at most 64, from the same order; the order then takes over what each
 #'   lane moved, if the score is no worse with it. The best parents of a node among any set of nodes before it are kept
 #'   in a tree, so that most of them are looked up. In addition, all sets of up to 2, 3 or 4 candidates, as far as
-#'   memory allows, are listed: two parents may explain together what neither explains alone.
+#'   their number allows, are listed: two parents may explain together what neither explains alone. For the same reason,
+#'   with fewer than 256 numeric nodes and no required edges, parents are also found from the other end whenever an
+#'   order is better than all before: all candidates before a node, of which the one that explains least is left out
+#'   again and again. Such sets are remembered, and taken in other orders, too.
 #'
 #'   A node's candidates are the nodes that a greedy search around it finds among all nodes, the `candidates` nodes with
 #'   the best scores as its only parent, and the nodes of which it is a candidate. When the search has ended, every node
@@ -68,7 +71,8 @@
 #'   every column is a double, and for sparse matrices and stores, which hold numbers; else `"bdeu"`.
 #' @param gamma a factor for every edge; NULL: see below.
 #' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
-#'   \[from, to\], beyond which nothing is tried. NULL: 25 of numbers, 30 of categories.
+#'   \[from, to\], beyond which nothing is tried. NULL: all of up to 128 nodes; of more nodes, 25 of numbers, 30 of
+#'   categories.
 #' @param control a list of settings that are rarely needed:
 #'   * `starts`: how many random orders; NULL: 2 for numbers, 4 for categories.
 #'   * `kicks`: how often each start is perturbed at random; NULL: the number of nodes, at least 200; for categories,
@@ -116,8 +120,8 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   problem$max_parents <- limits
   counted <- is.null(candidates) || (is.numeric(candidates) && !is.matrix(candidates))
   problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, run$threads)$allowed
-  width <- if (counted) candidates %||% (if (gauss) 25 else 30) else p
-  plan <- list(starts = starts, kicks = kicks, listed = if (gauss) 2e6 else min(2e6, 5e9 / max(input$n, 1)), key = key,
+  width <- if (counted) candidates %||% (if (p <= 128) p else if (gauss) 25 else 30) else p
+  plan <- list(starts = starts, kicks = kicks, listed = if (!gauss) min(2e6, 5e9 / max(input$n, 1)) else if (p <= 128) 3e4 else 2e6, key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
   chosen <- list(name = "cpu", reason = "best moves run on the CPU")
   report_backend(chosen, run)

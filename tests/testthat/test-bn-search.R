@@ -238,3 +238,28 @@ test_that("what calls itself a data frame and is none is a classed error", {
   attr(x, "class") <- "data.frame"
   expect_error(bn_search(x), class = "weft_error_input", regexp = "data frame")
 })
+
+test_that("parents that are informative only all together are found from the other end", {
+  withr::local_seed(3)
+  x <- matrix(stats::rnorm(400 * 8), 400, dimnames = list(NULL, letters[1:8]))
+  x[, 7] <- 0.1 * x[, 7] - rowSums(x[, 1:6])
+  x <- cbind(x, y = rowSums(x[, 1:7]) + 0.01 * stats::rnorm(400))
+  d <- as.data.frame(x)
+  # only y may have parents
+  forbidden <- expand.grid(from = names(d), to = letters[1:8], stringsAsFactors = FALSE)
+  forbidden <- forbidden[forbidden$from != forbidden$to, ]
+  prior <- bn_prior(names(d), forbidden = forbidden)
+  fit <- bn_search(d, prior = prior, seed = 1, control = list(kicks = 5))
+  expect_identical(names(which(fit$dag[, "y"] == 1)), letters[1:7])
+  expect_equal(fit$score, bn_score(d, fit$dag, "bge", gamma = 1 / 3, prior = prior), tolerance = 1e-9)
+  expect_identical(max(fit$start_scores), fit$score)
+  expect_identical(bn_search(d, prior = prior, seed = 1, control = list(kicks = 5), run = weft_run(threads = 2))$dag,
+                   fit$dag)
+})
+
+test_that("all of up to 128 nodes are candidates", {
+  d <- as.data.frame(matrix(stats::rnorm(40 * 40), 40))
+  pairs <- function(...) bn_search(d, seed = 1, control = list(kicks = 0), ...)$counts[["candidates"]]
+  expect_identical(pairs(), 40 * 39)
+  expect_lt(pairs(candidates = 5), 40 * 39)
+})

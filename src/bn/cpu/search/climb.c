@@ -3,8 +3,9 @@
  * inserted one by one, each at its best place. Then nodes wait in a queue; a move puts back those whose scores it
  * changed. When the queue is empty, all nodes are tried once more; when none moves, the order is left by a kick: some
  * nodes that are near each other go to random places, and the search continues from there. If the result is worse than
- * before, it is undone. */
+ * before, it is undone; if it is better, parents are looked for in another way, too (weft_bn_trees_thin()). */
 #include <string.h>
+#include "bn/both/moves.h"
 #include "bn/cpu/search/climb.h"
 
 #define TIE_UNITS 8 /* scores that are equal mathematically may differ by so much */
@@ -30,6 +31,7 @@ weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, 
   WEFT_TAKE(out->best_value, mem, p);
   WEFT_TAKE(out->best_asked_for, mem, p);
   WEFT_TAKE0(out->is_moved, mem, p);
+  WEFT_TAKE0(out->thinned_at, mem, p);
   WEFT_TAKE(out->moved, mem, p);
   WEFT_TAKE(out->relevant, mem, p);
   WEFT_TAKE0(out->why, mem, p);
@@ -317,6 +319,25 @@ static void put_in(weft_bn_climber *climber, weft_bn_scorer *scorer)
   if (climber->present == climber->problem->p) all_wait(climber);
 }
 
+/* Looks for better parents of the nodes before which others come than when it was done last; nodes around those that
+ * have some are queued. Returns whether there are any. */
+static int thin_all(weft_bn_climber *climber, weft_bn_scorer *scorer)
+{
+  uint64_t before = 0;
+  int any = 0;
+  for (size_t k = 0; k < climber->problem->p; k++) {
+    const size_t i = (size_t) climber->order[k];
+    const weft_bn_prefix prefix = { climber->place, climber->place[i], -1, 0 };
+    if (before != climber->thinned_at[i] && weft_bn_trees_thin(climber->trees, scorer, i, prefix, climber->value[i])) {
+      renew(climber, scorer, i);
+      any = 1;
+    }
+    climber->thinned_at[i] = before;
+    before += weft_bn_pick_hash(i, 1);
+  }
+  return any;
+}
+
 /* When the queue is empty: queues all nodes once more, or begins the next kick, or ends. */
 static void settle(weft_bn_climber *climber, weft_bn_scorer *scorer)
 {
@@ -325,7 +346,10 @@ static void settle(weft_bn_climber *climber, weft_bn_scorer *scorer)
     all_wait(climber);
     return;
   }
-  if (climber->total >= climber->best_total)
+  if (climber->trees->thinned.count && climber->total > climber->best_total && thin_all(climber, scorer) &&
+      climber->queue.waiting)
+    return;
+  if (climber->total > climber->best_total)
     keep_best(climber); /* equal ones, too: many orders have the same network */
   else
     back_to_best(climber);
@@ -420,7 +444,7 @@ void weft_bn_climber_take_over(weft_bn_climber *climber, const weft_bn_climber *
     after_move(climber, scorer, (size_t) node, was, to);
     any = 1;
   }
-  if (any && fits && climber->total >= climber->best_total)
+  if (any && fits && climber->total > climber->best_total)
     keep_best(climber);
   else if (any)
     back_to_best(climber);

@@ -36,6 +36,7 @@ typedef struct weft_bn_climber {
   int local;           /* after a kick: a node that changed is queued, those around it are not */
   int checked;         /* all nodes were tried since anything moved, or need not be */
   int stale;           /* candidates have changed since the values were computed */
+  uint64_t *thinned_at; /* p: a hash of the nodes before it when its parents were thinned last */
   int done;
   /* one move */
   int32_t *relevant;       /* p: nodes that matter, by place */

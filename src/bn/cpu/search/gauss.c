@@ -162,3 +162,55 @@ void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances covar
     out[k] = isfinite(rest + all) ? value_of(family, all) - value_of(fewer, rest) : WEFT_BN_NEVER;
   }
 }
+
+/* The inverse of the family's matrix by sweeps of its rows; the child is the last one. Its residual variance is 1 over
+ * its diagonal entry, and leaving out a parent takes a rank of one from the inverse of the others. */
+size_t weft_bn_gauss_thin(weft_bn_covariances covariances, size_t *parents, size_t m, size_t most, double factor,
+                          double *work)
+{
+  const size_t size = m + 1;
+  size_t left = m, at = 0;
+  for (size_t j = 0; j < size; j++) {
+    const double *from = covariances.matrix + (j < m ? parents[j] : covariances.child) * covariances.stride;
+    for (size_t k = 0; k < size; k++) work[j * size + k] = from[k < m ? parents[k] : covariances.child];
+  }
+  for (size_t s = 0; s < size; s++) {
+    double *pivot = work + s * size;
+    const double inverse = 1 / pivot[s];
+    if (!(pivot[s] > 0) || !isfinite(inverse)) return 0;
+    for (size_t j = 0; j < size; j++) {
+      double *row = work + j * size;
+      const double times = row[s] * inverse;
+      if (j == s) continue;
+      row[s] = 0;
+      for (size_t k = 0; k < size; k++) row[k] -= k == s ? times : times * pivot[k];
+    }
+    pivot[s] = 1;
+    for (size_t k = 0; k < size; k++) pivot[k] *= inverse;
+  }
+  while (left > 0) { /* a parent that is out has a zero in the diagonal */
+    const double *child = work + m * size;
+    size_t out = m;
+    double least = INFINITY;
+    for (size_t k = 0; k < m; k++) {
+      const double own = work[k * size + k], less = child[k] * child[k] / own;
+      if (own > 0 && less < least) {
+        least = less;
+        out = k;
+      }
+    }
+    if (out == m || (left <= most && child[m] > factor * (child[m] - least))) break;
+    double *gone = work + out * size;
+    for (size_t j = 0; j < size; j++) {
+      double *row = work + j * size;
+      const double times = row[out] / gone[out];
+      if (j == out) continue;
+      for (size_t k = 0; k < size; k++) row[k] -= times * gone[k];
+    }
+    gone[out] = 0;
+    left--;
+  }
+  for (size_t k = 0; k < m; k++)
+    if (work[k * size + k] > 0) parents[at++] = parents[k];
+  return at <= most ? at : 0;
+}

@@ -22,6 +22,10 @@ static inline weft_bn_covariances weft_bn_near_covariances(const weft_bn_near *n
 void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances covariances, const size_t *parents, size_t m,
                           const double *const *row, const double *left, const double *cross, size_t count,
                           int64_t *out);
+/* Leaves out, of m parents, the one without which the child's residual variance grows least, until `most` are left and
+ * each of them multiplies it by more than `factor`. Returns how many stay, in their order. `work`: (m + 1)^2. */
+size_t weft_bn_gauss_thin(weft_bn_covariances covariances, size_t *parents, size_t m, size_t most, double factor,
+                          double *work);
 /* Raw scores without each of the parents. */
 void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances covariances, const size_t *parents, size_t m,
                            int64_t *out);

@@ -18,6 +18,9 @@ typedef struct weft_bn_near {
   int64_t *share;
 } weft_bn_near;
 
+/* Nodes as bits of one word, which 64 nodes apart share. */
+static inline uint64_t weft_bn_bit(int32_t node) { return UINT64_C(1) << (node & 63); }
+
 /* Candidates that gauss.c scores at once; rows of covariances are that much longer, up to a multiple of it. */
 #define WEFT_BN_GAUSS_LANES 16
 static inline size_t weft_bn_near_stride(const weft_bn_near *near, size_t i)

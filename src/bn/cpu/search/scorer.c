@@ -28,6 +28,7 @@ weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_
     WEFT_TAKE(scorer->grown, mem, p);
     WEFT_TAKE(scorer->branch, mem, p);
     if (weft_bn_gauss(problem)) WEFT_TAKE(scorer->row, mem, (WEFT_BN_MAX_PARENTS + 3) * (p + WEFT_BN_GAUSS_LANES));
+    if (weft_bn_gauss(problem) && p < WEFT_BN_FEW_NODES) WEFT_TAKE(scorer->whole, mem, p * p);
   }
 done:
   return st;

@@ -3,6 +3,7 @@
 
 #include "bn/both/joint.h"
 #include "bn/cpu/search/near.h"
+#include "bn/cpu/search/search.h"
 
 /* One thread's work space for scoring sets. */
 typedef struct weft_bn_scorer {
@@ -12,6 +13,7 @@ typedef struct weft_bn_scorer {
   int64_t *value, *grown;        /* p */
   struct weft_bn_branch *branch; /* p */
   double *row;            /* Gaussian: covariances of the candidates with each parent, their own, with the node */
+  double *whole;          /* Gaussian, few nodes: p^2, an inverse; NULL elsewhere */
   double *penalty;        /* p: of a configuration of the parents, in units (shared) */
   size_t *required_count; /* p (shared) */
   int thread;

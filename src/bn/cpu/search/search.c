@@ -12,7 +12,6 @@
 #define MAX_WIDENINGS 50
 #define MOSTLY 0.7      /* at most so much of the trees' room is filled before a climb */
 #define MAX_LANES 64    /* of a start */
-#define FEW_NODES 256   /* they need no lanes: starts are enough for the threads */
 #define NODES_A_LANE 16 /* kicks that are near each other hinder each other */
 #define ROUNDS 48       /* in which the kicks are used up, if each lane has more than one in a round */
 
@@ -192,7 +191,7 @@ static weft_status make_climbers(weft_arena *mem, search_run *run)
   weft_status st = WEFT_OK;
   const weft_bn_search *search = run->search;
   const size_t p = search->problem->p, starts = search->starts;
-  const int lanes = weft_bn_gauss(search->problem) && p >= FEW_NODES && search->kicks;
+  const int lanes = weft_bn_gauss(search->problem) && p >= WEFT_BN_FEW_NODES && search->kicks;
   const size_t count = lanes ? p / NODES_A_LANE : 0;
   run->lane_count = count < MAX_LANES ? count : MAX_LANES;
   WEFT_TAKE(run->climbers, mem, starts);

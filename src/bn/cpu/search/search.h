@@ -15,6 +15,9 @@
 
 #include "bn/bn.h"
 
+/* Fewer nodes need no lanes: starts are enough for the threads; and there is time to thin out sets of parents. */
+#define WEFT_BN_FEW_NODES 256
+
 typedef struct weft_bn_search {
   const weft_bn_problem *problem;
   size_t starts; /* random orders to begin with */

@@ -21,7 +21,9 @@ static void fill_task(void *data, size_t i, int thread)
     for (size_t w = 0; w < table->words; w++)
       for (uint64_t word = table->mask[k * table->words + w]; word; word &= word - 1)
         set[m++] = 64 * w + (size_t) __builtin_ctzll(word);
+    out->bits[k] = 0;
     for (size_t j = 0; j < out->width; j++) member[j] = j < m ? (int32_t) set[j] : -1;
+    for (size_t j = 0; j < m; j++) out->bits[k] |= weft_bn_bit(member[j]);
     out->score[k] = weft_bn_scorer_value(&job->scorers[thread], i, set, m);
   }
 }
@@ -75,6 +77,7 @@ weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_se
   total = (size_t) table.start[p];
   WEFT_TAKE(out->start, mem, p + 1);
   WEFT_TAKE(out->score, mem, total);
+  WEFT_TAKE(out->bits, mem, total);
   WEFT_TAKE(out->member, mem, total * out->width);
   for (size_t i = 0; i <= p; i++) out->start[i] = (size_t) table.start[i];
   fill_job job = { &table, scorers, out };

@@ -9,6 +9,7 @@
 typedef struct weft_bn_listed {
   size_t *start, width;
   int64_t *score;
+  uint64_t *bits; /* of the members (weft_bn_bit) */
   int32_t *member;
 } weft_bn_listed;
 
