@@ -164,7 +164,8 @@ check_fit <- function(x, arg = "fit") {
   need("n", function(v) is_numbers(v, 1L, min = 0, max = 2^31 - 1, whole = TRUE), "a whole number")
   need("labels", function(v) {
     if (x[["gaussian"]]) is.null(v)
-    else is.list(v) && identical(names(v), rownames(dag)) && all(vapply(v, is_levels, NA))
+    else is.list(v) && identical(names(v), rownames(dag)) &&
+      all(vapply(v, function(levels) is.null(levels) || is_levels(levels), NA))
   }, "the levels of every node")
   need("nodes", function(v) {
     is.list(v) && identical(names(v), rownames(dag)) && all(vapply(rownames(dag), function(name) {
@@ -178,6 +179,7 @@ is_levels <- function(x) is.character(x) && length(x) > 0L && !anyDuplicated(x) 
 
 is_node <- function(node, name, parents, labels) {
   if (!is.list(node) || !identical(node[["parents"]], parents)) return(FALSE)
+  if (!is.null(labels) && is.null(labels[[name]])) return(is_mixed_node(node, parents, labels))
   if (is.null(labels)) {
     slopes <- node[["slopes"]]
     return(is_number(node[["intercept"]]) && is_number(node[["sd"]], min = 0) && is_numbers(slopes, length(parents)) &&
@@ -187,6 +189,20 @@ is_node <- function(node, name, parents, labels) {
   levels <- labels[c(name, parents)]
   is_numbers(v, min = 0, max = 1 + 1e-9) && identical(dim(v), lengths(levels, use.names = FALSE)) &&
     identical(dimnames(v), levels) && all(abs(colSums(matrix(v, dim(v)[1L])) - 1) < 1e-6)
+}
+
+# A number among categories: one configuration after the other.
+is_mixed_node <- function(node, parents, labels) {
+  category <- !vapply(labels[parents], is.null, NA)
+  if (!any(category)) return(is_node(node, "", parents, NULL))
+  levels <- labels[parents[category]]
+  dims <- lengths(levels, use.names = FALSE)
+  by_cell <- function(v, min) {
+    is_numbers(v, prod(dims), min = min) && identical(dim(v), dims) && identical(dimnames(v), levels)
+  }
+  slopes <- node[["slopes"]]
+  by_cell(node[["intercept"]], -Inf) && by_cell(node[["sd"]], 0) && is.matrix(slopes) &&
+    is_table(slopes, sum(!category), prod(dims)) && identical(rownames(slopes) %||% character(), parents[!category])
 }
 
 check_prior <- function(x, arg = "prior") {

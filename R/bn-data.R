@@ -41,7 +41,39 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
   }
   input <- list(names = names, n = nrow(data), p = ncol(data), set = set)
   c(input, switch(score, bge = list(x = standard_columns(bn_numbers(data))), numbers = list(x = bn_numbers(data)),
-                  bn_codes(data)))
+                  "bic-cg" = , "aic-cg" = bn_mixed(data),
+                  mixed = bn_mixed(data, standard = FALSE), bn_codes(data)))
+}
+
+mixed_scores <- c("bic-cg", "aic-cg")
+
+# Whether some columns are doubles, and others are not.
+is_mixed <- function(data) {
+  if (!is.data.frame(data) || !is.list(data) || !length(data)) return(FALSE)
+  number <- vapply(data, is.double, NA) & !vapply(data, is.object, NA)
+  any(number) && !all(number)
+}
+
+# Numbers and categories: numbers have one level, and codes of 0; `x` has them in units of their standard deviation,
+# `log_unit` the logarithms of these, unless they are not wanted `standard`; categories are 0 there.
+bn_mixed <- function(data, standard = TRUE) {
+  number <- vapply(data, function(column) is.double(column) && !is.object(column), NA, USE.NAMES = FALSE)
+  x <- matrix(0, nrow(data), length(data))
+  log_unit <- double(length(data))
+  if (any(number)) x[, number] <- bn_numbers(data[number])
+  for (j in which(number & standard)) {
+    unit <- power_of_two(x[, j])
+    values <- x[, j] / unit
+    deviation <- if (nrow(data) > 1L) stats::sd(values - values[1L]) else 0
+    if (!(deviation > 0)) deviation <- 1
+    x[, j] <- standard_values(x[, j])
+    log_unit[j] <- log(deviation) + log(unit)
+  }
+  plain <- data
+  plain[number] <- rep(list(factor(rep("", nrow(data)), "")), sum(number))
+  out <- bn_codes(plain)
+  out$labels[number] <- list(NULL)
+  c(out, list(x = x, number = number, log_unit = log_unit))
 }
 
 bn_numbers <- function(data) {
@@ -183,10 +215,26 @@ bn_problem <- function(input, score, ess, prior, gamma) {
     codes = input$codes, levels = input$levels, set = input$set, edge_prior = shares, alpha_mu = 1, alpha_w = p + 2,
     required = if (!is.null(prior) && any(prior$required)) prior$required + 0L,
     forbidden = if (is.null(prior)) matrix(FALSE, p, p) else prior$forbidden, scatter = NULL, scatter_rows = double(),
-    group = NULL, max_parents = integer(p), slack = 0, allowed = matrix(0L, p, p), outside = NULL
+    group = NULL, number = NULL, numbers = NULL, log_unit = NULL, max_parents = integer(p), slack = 0, allowed = matrix(0L, p, p), outside = NULL
   )
   if (!is.null(problem$edge_prior)) problem$edge_prior[!is.finite(shares)] <- 0
+  if (score %in% mixed_scores) problem <- mixed_problem(problem, input, prior)
   if (score == "bge") problem[bn_scattered] <- bn_scatter(input)[bn_scattered]
+  problem
+}
+
+# A number cannot be the parent of a category.
+mixed_problem <- function(problem, input, prior) {
+  never <- outer(!input$number, input$number)
+  wrong <- !is.null(prior) && any(prior$required & never)
+  if (wrong) {
+    at <- which(prior$required & never, arr.ind = TRUE)[1L, ]
+    abort_input("A number must not be required as the parent of a category.",
+                x = sprintf("`%s` is required as a parent of `%s`.", input$names[at[2L]], input$names[at[1L]]),
+                i = "Make categories of the numbers with `discretize()`, or forbid the edge.")
+  }
+  problem$forbidden <- problem$forbidden | never
+  problem[c("number", "numbers", "log_unit")] <- list(input$number + 0L, input$x, input$log_unit)
   problem
 }
 

@@ -37,6 +37,7 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
   started <- proc.time()[[3L]]
   check_dots(..., .control = bn_scores_control, .allowed = bn_score_settings, .known = bn_other_names)
   need_args("x")
+  if (missing(score) && is_mixed(x)) score <- "bic-cg"
   posterior <- check_choice(posterior, c("none", "dag", "order"), "posterior")
   keep <- if (posterior == "none") "max" else "all"
   table <- given_table(x, bn_given(match.call(), control), keep)

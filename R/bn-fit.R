@@ -2,7 +2,9 @@
 #'
 #' `bn_fit()` gives each node's conditional distribution. For categories these are posterior means, \eqn{(N_{kj} +
 #' \mathrm{ess}/(q r)) / (N_k + \mathrm{ess}/q)}; for numbers, they come from least squares on the parents, with the
-#' residual standard deviation. `bn_sample()` draws rows, `bn_log_lik()` gives the log-likelihood of each row of new
+#' residual standard deviation. Where columns are of both kinds, as for the score `"bic-cg"`, a number has intercept,
+#' slopes and standard deviation for each configuration of its parents that are categories; a configuration with too few
+#' rows for them takes those of all rows. `bn_sample()` draws rows, `bn_log_lik()` gives the log-likelihood of each row of new
 #' data, and `predict()` the distribution of one node given all other columns of `newdata`; nodes that `newdata` lacks
 #' are summed out exactly.
 #'
@@ -11,7 +13,8 @@
 #' @param x a data frame as for [bn_scores()].
 #' @return `bn_fit()`: an object of class `weft_bn_fit` with the `dag` and `nodes`, a list with for each node its
 #'   `parents` and `probability` (an array, the node's levels first, then its parents') or `intercept`, `slopes` and
-#'   `sd`.
+#'   `sd`: of a number whose parents include categories, arrays with these, and of `slopes` a matrix with a row for each
+#'   parent that is a number and a column for each configuration.
 #' @export
 #' @examples
 #' set.seed(1)
@@ -27,12 +30,22 @@ bn_fit <- function(x, dag, ess = 1, interventions = NULL, na = c("fail", "drop")
   ess <- check_ess(ess)
   numbers <- is.data.frame(x) && length(x) > 0L && all(vapply(x, is.double, NA)) ||
     (is.matrix(x) && is.double(x))
-  input <- memory_errors(bn_input(x, if (numbers) "numbers" else "bdeu", interventions, na))
+  kind <- if (numbers) "numbers" else if (is_mixed(x)) "mixed" else "bdeu"
+  input <- memory_errors(bn_input(x, kind, interventions, na))
   dag <- as_dag(dag, nodes = input$names)
+  number <- if (kind == "mixed") input$number else rep(numbers, input$p)
+  wrong <- which(dag != 0 & outer(number, !number), arr.ind = TRUE)
+  if (nrow(wrong)) {
+    abort_input("In `dag`, a number must not be the parent of a category.",
+                x = sprintf("`%s` is a parent of `%s`.", input$names[wrong[1L, 1L]], input$names[wrong[1L, 2L]]),
+                i = "Learn it with the score \"bic-cg\", or make categories of the numbers with `discretize()`.")
+  }
   nodes <- lapply(seq_len(input$p), function(i) {
     parents <- which(dag[, i] != 0)
     rows <- if (is.null(input$set)) seq_len(input$n) else which(input$set[, i] == 0L)
-    if (numbers) fit_gauss(input, i, parents, rows) else fit_counts(input, i, parents, rows, ess)
+    if (!number[i]) fit_counts(input, i, parents, rows, ess)
+    else if (all(number[parents])) fit_gauss(input, i, parents, rows)
+    else fit_mixed(input, i, parents, rows)
   })
   new_result(list(dag = dag, nodes = stats::setNames(nodes, input$names), labels = input$labels, gaussian = numbers,
                  n = input$n, ess = ess), class = "weft_bn_fit")
@@ -49,6 +62,31 @@ fit_counts <- function(input, node, parents, rows, ess) {
   totals <- rep(colSums(matrix(counts, dims[1L])), each = dims[1L])
   list(parents = input$names[parents],
        probability = array(counts / totals, dims, dimnames = input$labels[c(node, parents)]))
+}
+
+# Least squares in each configuration of the parents that are categories.
+fit_mixed <- function(input, node, parents, rows) {
+  numbers <- parents[input$number[parents]]
+  categories <- parents[!input$number[parents]]
+  dims <- input$levels[categories]
+  if (prod(dims) * (length(numbers) + 2) > 2^26) {
+    abort_input("A node must have at most 2^26 parameters.",
+                x = sprintf("Node `%s` with its %d parents has %.3g.", input$names[node], length(parents),
+                            prod(dims) * (length(numbers) + 2)))
+  }
+  whole <- fit_gauss(input, node, numbers, rows)
+  cell <- as.integer(input$codes[rows, categories, drop = FALSE] %*% cumprod(c(1, dims))[seq_along(dims)]) + 1L
+  each <- rep(list(whole), prod(dims))
+  for (part in split(seq_along(rows), cell)) {
+    if (length(part) > length(numbers) + 1L) {
+      each[[cell[part[1L]]]] <- fit_gauss(input, node, numbers, rows[part])
+    }
+  }
+  by_cell <- function(what) array(vapply(each, `[[`, 0, what), dims, dimnames = input$labels[categories])
+  slopes <- vapply(each, `[[`, double(length(numbers)), "slopes")
+  list(parents = input$names[parents], intercept = by_cell("intercept"),
+       slopes = matrix(slopes, length(numbers), prod(dims), dimnames = list(input$names[numbers], NULL)),
+       sd = by_cell("sd"))
 }
 
 # Least squares on standardised columns, put back into their units: neither unit nor origin of a column then decides
@@ -82,9 +120,18 @@ fit_gauss <- function(input, node, parents, rows) {
 #' @export
 print.weft_bn_fit <- function(x, ...) {
   check_fit(x, "x")
-  cat(sprintf("Fitted %s (%s), %s\n", network_size(x), if (x$gaussian) "Gaussian" else "categories",
+  cat(sprintf("Fitted %s (%s), %s\n", network_size(x),
+              if (x$gaussian) "Gaussian"
+              else if (any(number_nodes(x))) "conditional Gaussian"
+              else "categories",
               several(x$n, "row")))
   invisible(x)
+}
+
+# Which nodes are numbers, by name.
+number_nodes <- function(fit) {
+  names <- names(fit$nodes)
+  stats::setNames(vapply(names, function(name) fit$gaussian || is.null(fit$labels[[name]]), NA), names)
 }
 
 #' @rdname bn_fit
@@ -108,16 +155,18 @@ bn_sample <- function(fit, n, do = NULL, seed = NULL) {
 
 sample_network <- function(fit, n, do, key) {
   names <- names(fit$nodes)
+  number <- number_nodes(fit)
   codes <- matrix(0, n, length(names), dimnames = list(NULL, names))
   for (i in topological_order(fit$dag)) {
     node <- fit$nodes[[i]]
     codes[, i] <-
       if (names[i] %in% names(do)) rep(set_value(fit, names[i], do[[names[i]]]), n)
-      else if (fit$gaussian) gauss_mean(node, codes) + node$sd * draws("normal", n, key = key, stream = i)
+      else if (number[[i]])
+        gauss_mean(node, codes) + gauss_sd(node, codes) * draws("normal", n, key = key, stream = i)
       else draw_levels(node, codes, draws("uniform", n, key = key, stream = i))
   }
   if (fit$gaussian) return(as.data.frame(codes))
-  as_factor <- function(name) factor(fit$labels[[name]][codes[, name] + 1], fit$labels[[name]])
+  as_factor <- function(name) if (number[[name]]) codes[, name] else factor(fit$labels[[name]][codes[, name] + 1], fit$labels[[name]])
   as.data.frame(lapply(stats::setNames(nm = names), as_factor), optional = TRUE)
 }
 
@@ -148,7 +197,7 @@ check_sample_memory <- function(n, p) {
 }
 
 set_value <- function(fit, name, value) {
-  if (fit$gaussian) return(check_number(value, sprintf("do$%s", name)))
+  if (number_nodes(fit)[[name]]) return(check_number(value, sprintf("do$%s", name)))
   at <- if (is.atomic(value)) match(as.character(check_factor(value, sprintf("`do$%s`", name))), fit$labels[[name]])
   if (length(at) != 1L || is.na(at)) {
     abort_input(sprintf("`do$%s` must be one of the node's levels.", name), x = paste0("It is ", describe(value), "."),
@@ -157,7 +206,22 @@ set_value <- function(fit, name, value) {
   at - 1
 }
 
-gauss_mean <- function(node, x) node$intercept + drop(x[, node$parents, drop = FALSE] %*% node$slopes)
+gauss_mean <- function(node, x) {
+  if (is.null(dim(node$intercept))) return(node$intercept + drop(x[, node$parents, drop = FALSE] %*% node$slopes))
+  at <- number_configuration(node, x)
+  numbers <- x[, rownames(node$slopes), drop = FALSE]
+  as.double(node$intercept)[at] + rowSums(numbers * t(node$slopes[, at, drop = FALSE]))
+}
+
+gauss_sd <- function(node, x) {
+  if (is.null(dim(node$sd))) node$sd else as.double(node$sd)[number_configuration(node, x)]
+}
+
+# Configuration of the categories that are parents of a number, from 1, for each row.
+number_configuration <- function(node, codes) {
+  dims <- dim(node$intercept)
+  1 + drop(codes[, names(dimnames(node$intercept)), drop = FALSE] %*% cumprod(c(1, dims))[seq_along(dims)])
+}
 
 # Column of a node's table, from 0, for each row of level codes.
 configuration_of <- function(node, codes) {
@@ -190,15 +254,16 @@ fit_columns <- function(fit, data, needed, arg) {
                 x = paste0("It lacks ", label_some(lacking), "."))
   }
   shared <- intersect(names(fit$nodes), names(data))
+  number <- number_nodes(fit)
   columns <- lapply(shared, function(name) {
     column <- data[[name]]
-    if (fit$gaussian && !is.numeric(column) && !is.logical(column) || !is.null(dim(column))) {
+    if (number[[name]] && !is.numeric(column) && !is.logical(column) || !is.null(dim(column))) {
       abort_input(sprintf("Column `%s` of `%s` must be a vector of %s.", name, arg,
-                          if (fit$gaussian) "numbers" else "levels"),
+                          if (number[[name]]) "numbers" else "levels"),
                   x = paste0("It is ", describe(column), "."))
     }
     check_factor(column, sprintf("Column `%s` of `%s`", name, arg))
-    values <- if (fit$gaussian) as.double(column) else match(as.character(column), fit$labels[[name]]) - 1
+    values <- if (number[[name]]) as.double(column) else match(as.character(column), fit$labels[[name]]) - 1
     if (anyNA(values)) {
       abort_input(sprintf("`%s` must not have missing values or new levels.", arg),
                   x = sprintf("Column `%s` has %d.", name, sum(is.na(values))))
@@ -216,9 +281,10 @@ bn_log_lik <- function(fit, x) {
   fit <- check_fit(fit)
   x <- fit_columns(fit, x, names(fit$nodes), "x")
   total <- double(nrow(x))
+  number <- number_nodes(fit)
   for (name in names(fit$nodes)) {
     node <- fit$nodes[[name]]
-    total <- total + if (fit$gaussian) stats::dnorm(x[, name], gauss_mean(node, x), node$sd, log = TRUE)
+    total <- total + if (number[[name]]) stats::dnorm(x[, name], gauss_mean(node, x), gauss_sd(node, x), log = TRUE)
       else log(as.double(node$probability)[x[, name] + 1 + dim(node$probability)[1L] * configuration_of(node, x)])
   }
   total
@@ -243,6 +309,7 @@ predict.weft_bn_fit <- function(object, newdata, node, type = c("probability", "
   if (length(node) != 1L) abort_input("`node` must be one name.", x = paste0("It is ", describe(node), "."))
   x <- fit_columns(object, newdata[!names(newdata) %in% node], character(), "newdata")
   if (object$gaussian) return(predict_gauss(object, x, node))
+  if (any(number_nodes(object))) return(predict_mixed(object, x, node, type))
   known <- colnames(x)
   relevant <- relevant_nodes(object$dag, node, known)
   used <- intersect(known, relevant)
@@ -326,10 +393,88 @@ sum_out <- function(table, name) {
   array(sums, dim(table)[match(kept, names(dimnames(table)))], dimnames = dimnames(table)[kept])
 }
 
+# Numbers and categories: given all categories, numbers are jointly normal. The categories that are hidden are gone
+# through, all their combinations, for each pattern of known ones.
+predict_mixed <- function(fit, x, node, type) {
+  number <- number_nodes(fit)
+  relevant <- relevant_nodes(fit$dag, node, colnames(x))
+  known <- intersect(colnames(x), relevant)
+  categories <- relevant[!number[relevant]]
+  numbers <- relevant[number[relevant]]
+  hidden <- setdiff(categories, known)
+  sizes <- lengths(fit$labels[hidden])
+  if (prod(sizes) > 2^16) {
+    abort_input("`newdata` must leave out fewer categories: at most 2^16 combinations can be summed out.",
+                x = sprintf("There are %.3g.", prod(sizes)))
+  }
+  combinations <- if (length(hidden)) as.matrix(do.call(expand.grid, lapply(sizes, function(r) seq_len(r) - 1)))
+                  else matrix(0, 1L, 0L)
+  colnames(combinations) <- hidden
+  labels <- fit$labels[[node]]
+  out <- if (number[[node]]) double(nrow(x)) else matrix(0, nrow(x), length(labels), dimnames = list(NULL, labels))
+  pattern <- match_rows(x[, intersect(known, categories), drop = FALSE])
+  for (one in unique(pattern)) {
+    rows <- which(pattern == one)
+    weight <- matrix(0, length(rows), nrow(combinations))
+    mean <- weight
+    for (k in seq_len(nrow(combinations))) {
+      codes <- matrix(c(x[rows[1L], intersect(known, categories)], combinations[k, ]), 1L,
+                      dimnames = list(NULL, c(intersect(known, categories), hidden)))
+      given <- at_configuration(fit, numbers, codes)
+      y <- x[rows, intersect(known, numbers), drop = FALSE]
+      weight[, k] <- log_categories(fit, categories, codes) + log_numbers(given, y)
+      if (number[[node]]) mean[, k] <- predict_gauss(given, y, node)
+    }
+    weight <- exp(weight - do.call(pmax, as.data.frame(weight)))
+    weight <- weight / rowSums(weight)
+    if (number[[node]]) out[rows] <- rowSums(weight * mean)
+    else out[rows, ] <- t(rowsum(t(weight), factor(combinations[, node], seq_along(labels) - 1)))
+  }
+  if (number[[node]] || type == "probability") return(out)
+  factor(labels[max.col(out, "first")], labels)
+}
+
+# The network of numbers that is left when all categories are known.
+at_configuration <- function(fit, numbers, codes) {
+  nodes <- lapply(stats::setNames(nm = numbers), function(name) {
+    node <- fit$nodes[[name]]
+    if (is.null(dim(node$intercept))) return(node)
+    at <- number_configuration(node, codes)
+    list(parents = rownames(node$slopes) %||% character(), intercept = node$intercept[[at]],
+         slopes = stats::setNames(node$slopes[, at], rownames(node$slopes)), sd = node$sd[[at]])
+  })
+  list(dag = fit$dag[numbers, numbers, drop = FALSE], nodes = nodes)
+}
+
+log_categories <- function(fit, categories, codes) {
+  sum(vapply(categories, function(name) {
+    table <- fit$nodes[[name]]$probability
+    log(as.double(table)[codes[, name] + 1 + dim(table)[1L] * configuration_of(fit$nodes[[name]], codes)])
+  }, 0))
+}
+
+# ln density of each row of known numbers, but for what is the same for all configurations.
+log_numbers <- function(fit, y) {
+  if (!ncol(y)) return(double(nrow(y)))
+  joint <- gauss_joint(fit)
+  known <- colnames(y)
+  unit <- sqrt(diag(joint$covariance)[known])
+  if (!all(unit > 0)) {
+    abort_input("Numbers in `newdata` must have a positive variance in every configuration.",
+                x = sprintf("`%s` has none in some.", known[!(unit > 0)][1L]))
+  }
+  root <- tryCatch(chol(joint$covariance[known, known, drop = FALSE] / outer(unit, unit)), error = function(e) NULL)
+  if (is.null(root)) {
+    abort_input("Numbers in `newdata` must not determine each other.", x = "In some configuration they do.")
+  }
+  z <- sweep(y / rep(joint$scale[known], each = nrow(y)), 2L, joint$mean[known]) / rep(unit, each = nrow(y))
+  -colSums(forwardsolve(t(root), t(z))^2) / 2 - sum(log(diag(root))) - sum(log(unit)) - sum(log(joint$scale[known]))
+}
+
 # The joint of all nodes is normal: x = intercept + B' x + noise. How the noise of each node reaches every other one,
 # parents first, each node in a unit of its own, so that no product overflows or vanishes; known values are taken in
 # units of their standard deviation, so that none vanishes beside another.
-predict_gauss <- function(fit, x, node) {
+gauss_joint <- function(fit) {
   names <- rownames(fit$dag)
   scale <- node_units(fit)
   through <- diag(length(names))
@@ -345,6 +490,15 @@ predict_gauss <- function(fit, x, node) {
     abort_input("The network's slopes and standard deviations must be smaller.",
                 x = "Their products overflow.")
   }
+  list(mean = stats::setNames(mean, names), covariance = covariance, scale = scale)
+}
+
+# The mean of one node given known ones.
+predict_gauss <- function(fit, x, node) {
+  joint <- gauss_joint(fit)
+  mean <- joint$mean
+  covariance <- joint$covariance
+  scale <- joint$scale
   known <- colnames(x)
   if (!length(known)) return(rep(mean[[node]] * scale[[node]], nrow(x)))
   unit <- sqrt(diag(covariance)[known])

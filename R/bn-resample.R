@@ -37,6 +37,7 @@ resample_edges <- function(fit, data, times, again, ..., interventions = NULL, n
 rows_of_input <- function(input) {
   if (is.null(input$codes)) return(stats::setNames(as.data.frame(input$x), input$names))
   columns <- lapply(seq_len(input$p), function(j) {
+    if (isTRUE(input$number[j])) return(input$x[, j] * exp(input$log_unit[j]))
     factor(input$labels[[j]][input$codes[, j] + 1L], input$labels[[j]])
   })
   as.data.frame(stats::setNames(columns, input$names), optional = TRUE)

@@ -24,6 +24,14 @@
 #'   nodes of the rows that count times the logarithm of the column's standard deviation, whatever the network is. A
 #'   constant column is 0 throughout.
 #'
+#' @section Numbers and categories: With `"bic-cg"` and `"aic-cg"`, columns of doubles are numbers, all others are
+#'   categories. A category may be the parent of a number, but never the reverse. A number is normal; its mean is linear
+#'   in its parents that are numbers, m of them, and intercept, slopes and variance are those of the configuration of its
+#'   parents that are categories, q of them. The score is the log-likelihood in the units of the data, with variances
+#'   from n - m - 1 degrees of freedom in each configuration of n rows, minus q (m + 2) times the penalty: it is that of
+#'   bnlearn's `"bic-cg"` and `"aic-cg"`. It is -Inf where a configuration that occurs has no more than m + 1 rows or
+#'   leaves no variance. Equivalent networks may differ in it a little.
+#'
 #' @section Interventions: A row in which a node was set from outside does not count towards that node's score, but
 #'   counts towards all others. BIC uses the number of rows that count.
 #'
@@ -39,7 +47,8 @@
 #'   logicals, or integers and characters of few values; numbers for `score = "bge"`.
 #' @param max_parents the largest number of parents of a node, at most 30: one number, or a named vector (4 for nodes
 #'   that it does not name).
-#' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`.
+#' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`; `"bic-cg"` or `"aic-cg"` for numbers and
+#'   categories together. The default is `"bic-cg"` when some columns are doubles and others are not.
 #' @param ess the equivalent sample size of `"bdeu"` and `"bds"`.
 #' @param gamma a factor for every edge.
 #' @param prior what [bn_prior()] returned, or an interface matrix; NULL for none.
@@ -52,8 +61,8 @@
 #' @param control a list of settings that are rarely needed:
 #'   * `plus_one`: whether a set may have one parent that is not a candidate.
 #'   * `slack`: which sets are kept; see below.
-#' @param run see [weft_run()]. Both back ends give the same table. Scores "bds" and "bge", and sets with more than
-#'   2^18 combinations of levels, are counted on the CPU. A dry run predicts memory and time.
+#' @param run see [weft_run()]. Both back ends give the same table. Scores "bds", "bge", "bic-cg" and "aic-cg", and sets
+#'   with more than 2^18 combinations of levels, are counted on the CPU. A dry run predicts memory and time.
 #' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` gives `node`, `parents` (joined by ;)
 #'   and `score`. With `dry_run`: what every dry run returns (see [weft_run()]), and the number of `sets` and of those
 #'   counted for several nodes at once, `joint_sets`.
@@ -67,15 +76,15 @@
 #' scores <- bn_scores(d, max_parents = 2)
 #' as.data.frame(scores)
 #' bn_local_score(d, "b", "a")
-bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1, gamma = 1,
-                      prior = NULL, candidates = NULL, interventions = NULL, keep = c("max", "sum", "all"),
+bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"),
+                      ess = 1, gamma = 1, prior = NULL, candidates = NULL, interventions = NULL, keep = c("max", "sum", "all"),
                       na = c("fail", "drop"), control = list(), run = NULL, ...) {
   run <- as_run(run, dry_run = TRUE)
   control <- check_control(control, bn_scores_control)
   check_dots(..., .control = bn_scores_control, .known = bn_other_names)
   started <- proc.time()[[3L]]
   need_args("x")
-  score <- check_choice(score, bn_score_types, "score")
+  score <- if (missing(score) && is_mixed(x)) "bic-cg" else check_choice(score, bn_score_types, "score")
   keep <- check_choice(keep, c("max", "sum", "all"), "keep")
   na <- check_choice(na, c("fail", "drop"), "na")
   ess <- check_ess(ess)
@@ -152,10 +161,22 @@ candidate_matrix <- function(candidates, input, problem, threads) {
   }
   count <- check_number(candidates, "candidates", min = 1, whole = TRUE)
   strength <- if (is.null(input$codes)) abs(bn_correlation(input$x))
-              else .Call(C_weft_bn_screen, bn_native_problem(problem), run_control("cpu", threads, FALSE, names))
+              else .Call(C_weft_bn_screen, bn_native_problem(screen_problem(problem)),
+                         run_control("cpu", threads, FALSE, names))
   diag(strength) <- -1
   strength[problem$forbidden] <- -1
   t(apply(strength, 1L, are_greatest, min(count, p)))
+}
+
+# Numbers among categories are screened in five bins of as many values.
+screen_problem <- function(problem) {
+  for (j in which(problem$number > 0L)) {
+    cuts <- unique(stats::quantile(problem$numbers[, j], seq(0.2, 0.8, 0.2), names = FALSE))
+    problem$codes[, j] <- findInterval(problem$numbers[, j], cuts)
+    problem$levels[j] <- length(cuts) + 1L
+  }
+  problem["number"] <- list(NULL)
+  problem
 }
 
 # Which are the `count` greatest, of equal ones the first.
@@ -174,7 +195,7 @@ bn_correlation <- function(x) {
 }
 
 # The scores, in the order of src/bn/score_kinds.h, which has the properties of each.
-bn_score_types <- c("bdeu", "k2", "bic", "aic", "bds", "bge")
+bn_score_types <- c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg")
 bn_score_kind <- function(score, kinds = .Call(C_weft_bn_score_kinds)) lapply(kinds, `[[`, match(score, kinds$name))
 
 # The share of sets that a table keeps, as a rule.
@@ -308,9 +329,9 @@ set_names <- function(table, sets) {
 #' @param parents names of its parents.
 #' @return `bn_local_score()` and `bn_score()`: a number.
 #' @export
-bn_local_score <- function(x, node, parents = character(), score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1,
-                           gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
-  score <- check_choice(score, bn_score_types, "score")
+bn_local_score <- function(x, node, parents = character(), score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"),
+                           ess = 1, gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
+  score <- if (missing(score) && is_mixed(x)) "bic-cg" else check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
   need_args("x", "node")
   input <- memory_errors(bn_input(x, score, interventions, na))
@@ -327,9 +348,9 @@ bn_local_score <- function(x, node, parents = character(), score = c("bdeu", "k2
 #' @rdname bn_scores
 #' @param dag a network: an adjacency matrix \[from, to\], or anything that [bn_convert()] takes.
 #' @export
-bn_score <- function(x, dag, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1, gamma = 1, prior = NULL,
-                     interventions = NULL, na = c("fail", "drop")) {
-  score <- check_choice(score, bn_score_types, "score")
+bn_score <- function(x, dag, score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"), ess = 1,
+                     gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
+  score <- if (missing(score) && is_mixed(x)) "bic-cg" else check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
   need_args("x", "dag")
   input <- memory_errors(bn_input(x, score, interventions, na))
@@ -362,6 +383,8 @@ local_score <- function(input, node, parents, score, ess, gamma, prior) {
   }
   rows <- if (is.null(input$set)) seq_len(input$n) else which(input$set[, node] == 0L)
   shares + if (score == "bge") local_gauss(input, node, parents, rows)
+    else if (isTRUE(input$number[node])) local_mixed(input, node, parents, rows, score)
+    else if (any(input$number[parents])) -Inf
     else local_counts(input, node, parents, rows, score, ess)
 }
 
@@ -379,13 +402,34 @@ local_counts <- function(input, node, parents, rows, score, ess) {
   parent_counts <- tabulate(configuration)
   family <- (configuration - 1) * r + child
   counts <- tabulate(match(family, unique(family)))
-  if (score %in% c("bic", "aic")) {
-    penalty <- if (score == "aic") 1 else if (length(rows)) log(length(rows)) / 2 else 0
+  if (score %in% c("bic", "aic", mixed_scores)) {
+    penalty <- if (startsWith(score, "aic")) 1 else if (length(rows)) log(length(rows)) / 2 else 0
     return(sum(counts * log(counts)) - sum(parent_counts * log(parent_counts)) - penalty * q * (r - 1))
   }
   alpha <- switch(score, bdeu = ess / (q * r), k2 = 1, bds = ess / (max(length(parent_counts), 1) * r))
   total <- switch(score, bdeu = ess / q, k2 = r, bds = ess / max(length(parent_counts), 1))
   sum(log_rising(alpha, counts)) - sum(log_rising(total, parent_counts))
+}
+
+# A number given categories and numbers: least squares in each configuration of the categories, with a variance of its
+# own. -Inf where a configuration that occurs has too few rows for one, or no variance is left.
+local_mixed <- function(input, node, parents, rows, score) {
+  numbers <- parents[input$number[parents]]
+  categories <- parents[!input$number[parents]]
+  m <- length(numbers)
+  parts <- if (length(categories)) split(rows, as.data.frame(input$codes[rows, categories]), drop = TRUE)
+           else if (length(rows)) list(rows)
+  each <- vapply(parts, function(part) {
+    n <- length(part)
+    if (n <= m + 1L) return(-Inf)
+    y <- standard_values(input$x[part, node])
+    squares <- sum(stats::lm.fit(cbind(1, standard_columns(input$x[part, numbers, drop = FALSE])), y)$residuals^2)
+    if (!(squares > 1e-13 * sum(y^2))) return(-Inf)
+    variance <- squares / (n - m - 1) * stats::var(input$x[part, node] - input$x[part[1L], node])
+    -n / 2 * (log(2 * pi) + log(variance)) - (n - m - 1) / 2
+  }, 0)
+  penalty <- if (startsWith(score, "aic")) 1 else if (length(rows)) log(length(rows)) / 2 else 0
+  sum(each) - length(rows) * input$log_unit[node] - penalty * prod(input$levels[categories]) * (m + 2)
 }
 
 # ln of a (a + 1) ... (a + n - 1). The difference of two lgamma loses digits where a is large: there Stirling's series

@@ -67,8 +67,9 @@
 #' @inheritParams bn_scores
 #' @param max_parents the largest number of parents of a node, as for [bn_scores()]; NULL: 25 for numbers, 6 for
 #'   categories.
-#' @param score `"bge"` for numbers; `"bic"`, `"bdeu"`, `"k2"`, `"aic"` or `"bds"` for categories. NULL: `"bge"` when
-#'   every column is a double, and for sparse matrices and stores, which hold numbers; else `"bdeu"`.
+#' @param score `"bge"` for numbers; `"bic"`, `"bdeu"`, `"k2"`, `"aic"` or `"bds"` for categories; `"bic-cg"` or
+#'   `"aic-cg"` for both together. NULL: `"bge"` when every column is a double, and for sparse matrices and stores, which
+#'   hold numbers; `"bic-cg"` when some columns are; else `"bdeu"`.
 #' @param gamma a factor for every edge; NULL: see below.
 #' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
 #'   \[from, to\], beyond which nothing is tried. NULL: all of up to 128 nodes; of more nodes, 25 of numbers, 30 of
@@ -138,7 +139,7 @@ suited_score <- function(data) {
   numbers <- if (is.data.frame(data) && is.list(data)) length(data) > 0L && all(vapply(data, is.double, NA))
              else if (inherits(data, "DelayedArray")) BiocGenerics::type(data) == "double"
              else is.double(data) || (is.object(data) && !is.atomic(data))
-  if (numbers) "bge" else "bdeu"
+  if (numbers) "bge" else if (is_mixed(data)) "bic-cg" else "bdeu"
 }
 
 search_result <- function(input, score, gamma, found) {

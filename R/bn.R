@@ -122,6 +122,7 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
   started <- proc.time()[[3L]]
   check_dots(..., .control = bn_learn_control, .allowed = bn_score_settings, .known = bn_other_names)
   need_args("x")
+  if (missing(score) && is_mixed(x)) score <- "bic-cg"
   target <- check_choice(target, bn_targets, "target")
   resample <- check_resample(resample, x, target)
   keep <- if (target == "max") "max" else "sum"

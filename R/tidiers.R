@@ -96,6 +96,8 @@ glance.weft_bn_compare <- function(x, ...) as.data.frame(x)
 #' @export
 tidy.weft_bn_fit <- function(x, ...) {
   check_fit(x, "x")
+  number <- number_nodes(x)
+  if (any(number) && !all(number)) return(tidy_mixed(x, number))
   rows <- lapply(names(x$nodes), function(name) {
     node <- x$nodes[[name]]
     if (x$gaussian) {
@@ -113,15 +115,33 @@ tidy.weft_bn_fit <- function(x, ...) {
   out
 }
 
+# Of numbers and categories: `term` is a level, "(intercept)", a parent that is a number, or "sd"; `parents` says the
+# categories of the other parents.
+tidy_mixed <- function(x, number) {
+  out <- do.call(rbind, lapply(names(x$nodes), function(name) {
+    node <- x$nodes[[name]]
+    by <- node$parents[!number[node$parents]]
+    levels <- expand.grid(x$labels[by], KEEP.OUT.ATTRS = FALSE, stringsAsFactors = FALSE)
+    given <- lapply(by, function(parent) paste(parent, levels[[parent]], sep = " = "))
+    given <- if (length(given)) do.call(paste, c(given, sep = ", ")) else ""
+    term <- if (number[[name]]) c("(intercept)", node$parents[number[node$parents]], "sd") else x$labels[[name]]
+    estimate <- if (number[[name]]) rbind(c(node$intercept), matrix(node$slopes, ncol = length(given)), c(node$sd))
+                else node$probability
+    data.frame(node = name, parents = rep(given, each = length(term)), term, estimate = c(estimate))
+  }))
+  rownames(out) <- NULL
+  out
+}
+
 #' @rdname tidiers
 #' @export
 glance.weft_bn_fit <- function(x, ...) {
   check_fit(x, "x")
   free <- vapply(x$nodes, function(node) {
-    if (x$gaussian) length(node$slopes) + 2 else length(node$probability) * (1 - 1 / dim(node$probability)[1L])
+    if (is.null(node$probability)) length(node$slopes) + 2 * length(node$sd) else length(node$probability) * (1 - 1 / dim(node$probability)[1L])
   }, 0)
   data.frame(nodes = nrow(x$dag), edges = sum(x$dag), n = x$n, parameters = sum(free),
-             kind = if (x$gaussian) "gaussian" else "categories")
+             kind = if (x$gaussian) "gaussian" else if (any(number_nodes(x))) "conditional gaussian" else "categories")
 }
 
 #' @rdname tidiers

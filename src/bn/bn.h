@@ -8,6 +8,7 @@
  *   BDeu        h(S) = Σ_cells lnΓ(N + ess/q) - lnΓ(ess/q),  q = number of cells of S
  *   BIC, AIC    h(S) = Σ_cells N ln N                        (less the penalty for q_P (r_i - 1) parameters)
  *   BGe         h(S) = ln p(data of S)
+ * Numbers among categories (BIC-CG, AIC-CG) have no such h; see cpu/table/mixed.c.
  * K2 and BDs need a numerator and a denominator of their own for each child. score_kinds.h has a row for each. */
 #pragma once
 
@@ -27,6 +28,10 @@ typedef struct weft_bn_problem {
   size_t n, p;
   const int32_t *codes;  /* n × p levels from 0; NULL for BGe */
   const int32_t *levels; /* p; NULL for BGe */
+  /* mixed columns: which nodes are numbers, which have one level each; n × p numbers of variance about 1, 0 for
+   * categories; the logarithms of the units that they were divided by. NULL elsewhere */
+  const int32_t *number;
+  const double *numbers, *log_unit;
   const int32_t *set;    /* n × p, nonzero where a row's node was set from outside; NULL: nowhere */
   weft_bn_score score;
   double ess;
@@ -50,6 +55,12 @@ typedef struct weft_bn_problem {
 static inline int weft_bn_gauss(const weft_bn_problem *problem)
 {
   return weft_bn_kind(problem->score)->data == WEFT_BN_GAUSS;
+}
+
+/* Whether node i is numbers among categories. */
+static inline int weft_bn_is_number(const weft_bn_problem *problem, size_t i)
+{
+  return problem->number && problem->number[i];
 }
 
 /* Parent sets of all nodes: node i has sets start[i] .. start[i + 1] - 1, best first; equal scores: smaller sets first,

@@ -2,7 +2,8 @@
  * (`bn_score_types` and local_counts() in R/bn-scores.R).
  *
  *   kind, name   WEFT_BN_<kind>, and what R calls it
- *   data         COUNTS: sums of f over the cells of parents and family (count.h); GAUSS: determinants
+ *   data         COUNTS: sums of f over the cells of parents and family (count.h); GAUSS: determinants; MIXED: COUNTS
+ *                for categories, regressions for numbers (mixed.c)
  *   masses       weft_bn_masses_<masses>(): the parameter of f for the cells of parents and family; -1: N ln N
  *   varies       which of the masses depends on the child's number of levels: a device has one f for each number
  *   occupied     the masses depend on how many configurations of the parents occur, which must be counted first
@@ -21,7 +22,9 @@
   ROW(BIC,  "bic",  COUNTS, logs,   NEITHER, 0,        half_log, 1,     1) \
   ROW(AIC,  "aic",  COUNTS, logs,   NEITHER, 0,        one,      1,     1) \
   ROW(BDS,  "bds",  COUNTS, bds,    FAMILY,  1,        none,     0,     0) \
-  ROW(BGE,  "bge",  GAUSS,  logs,   NEITHER, 0,        none,     1,     0)
+  ROW(BGE,  "bge",  GAUSS,  logs,   NEITHER, 0,        none,     1,     0) \
+  ROW(BIC_CG, "bic-cg", MIXED, logs, NEITHER, 0,       half_log, 0,     0) \
+  ROW(AIC_CG, "aic-cg", MIXED, logs, NEITHER, 0,       one,      0,     0)
 /* clang-format on */
 
 #define WEFT_BN_ENUM(kind, ...) WEFT_BN_##kind,
@@ -32,7 +35,7 @@ typedef enum { WEFT_BN_SCORE_KINDS(WEFT_BN_ENUM) } weft_bn_score;
 enum { WEFT_BN_SCORES = 0 WEFT_BN_SCORE_KINDS(WEFT_BN_PLUS_ONE) };
 #undef WEFT_BN_PLUS_ONE
 
-typedef enum { WEFT_BN_COUNTS, WEFT_BN_GAUSS } weft_bn_score_data;
+typedef enum { WEFT_BN_COUNTS, WEFT_BN_GAUSS, WEFT_BN_MIXED } weft_bn_score_data;
 typedef enum { WEFT_BN_NEITHER, WEFT_BN_PARENTS, WEFT_BN_FAMILY } weft_bn_score_varies;
 
 typedef struct weft_bn_score_kind {

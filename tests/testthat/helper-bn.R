@@ -173,3 +173,35 @@ slow_graph_posterior <- function(scores, edges = which(diag(length(scores$nodes)
   }
   list(edges = posterior, log_total = total + sum(best))
 }
+
+# Numbers (b, d, f) and categories (a, c, e): a category decides means and slopes of numbers.
+mixed_bn_data <- function(n = 200, seed = 1) {
+  withr::local_seed(seed)
+  a <- sample(3, n, TRUE)
+  c <- ifelse(stats::runif(n) < 0.7, (a > 1) + 1, sample(2, n, TRUE))
+  b <- c(-1, 0, 2)[a] + stats::rnorm(n)
+  d <- c(1, -1)[c] * b + stats::rnorm(n, sd = c(0.5, 1)[c])
+  data.frame(a = factor(a, 1:3), b = b, c = factor(c("no", "yes")[c]), d = 1000 * d, e = factor(sample(2, n, TRUE)),
+             f = d + stats::rnorm(n))
+}
+
+# The conditional Gaussian score by its definition: the density of each row, with the variance of lm().
+reference_mixed <- function(data, node, parents, score = "bic-cg", rows = seq_len(nrow(data))) {
+  x <- data[rows, , drop = FALSE]
+  penalty <- if (score == "bic-cg") log(nrow(x)) / 2 else 1
+  numbers <- parents[vapply(data[parents], is.double, NA)]
+  categories <- setdiff(parents, numbers)
+  if (!is.double(data[[node]])) {
+    if (length(numbers)) return(-Inf)
+    return(reference_score(data, node, parents, sub("-cg", "", score), rows = rows))
+  }
+  parts <- if (length(categories)) split(x, x[categories], drop = TRUE) else list(x)
+  density <- vapply(parts, function(part) {
+    if (nrow(part) <= length(numbers) + 1) return(-Inf)
+    fit <- stats::lm(stats::reformulate(if (length(numbers)) numbers else "1", node), part)
+    if (all(abs(stats::resid(fit)) < 1e-7 * stats::sd(data[[node]]))) return(-Inf)
+    sum(stats::dnorm(part[[node]], stats::fitted(fit), summary(fit)$sigma, log = TRUE))
+  }, 0)
+  q <- prod(vapply(categories, function(p) nlevels(data[[p]]), 0L))
+  sum(density) - penalty * q * (length(numbers) + 2)
+}

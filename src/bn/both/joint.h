@@ -24,6 +24,7 @@ weft_status weft_bn_count_nodes(weft_ctx *ctx, weft_bn_ready *ready, weft_bn_nod
 /* One thread's cells of a set of parents, without and with the child: of each of its first members. */
 typedef struct weft_bn_bench {
   weft_bn_cells *parents, *family;
+  struct weft_bn_mixed *mixed; /* NULL where columns are of one kind */
 } weft_bn_bench;
 /* Work space for one thread, in `mem`. */
 weft_status weft_bn_bench_make(weft_arena *mem, const weft_bn_ready *ready, weft_bn_bench *out);

@@ -28,6 +28,9 @@ static weft_bn_problem problem_of(SEXP list)
                                     .ess = weft_record_number(&given, "ess"),
                                     .codes = gauss ? NULL : weft_record_integers(&given, "codes", values),
                                     .levels = gauss ? NULL : weft_record_integers(&given, "levels", nodes),
+                                    .number = weft_record_integers_or_null(&given, "number", nodes),
+                                    .numbers = weft_record_doubles_or_null(&given, "numbers", values),
+                                    .log_unit = weft_record_doubles_or_null(&given, "log_unit", nodes),
                                     .set = weft_record_integers_or_null(&given, "set", values),
                                     .scatter = weft_record_doubles_or_null(&given, "scatter",
                                                                            (double) Rf_xlength(groups) * edges),
@@ -48,6 +51,8 @@ static weft_bn_problem problem_of(SEXP list)
     if (!problem.scatter || !problem.group)
       weft_glue_fail(WEFT_ERR_INTERNAL, "A Gaussian score without scatter matrices.");
   }
+  if (weft_bn_kind(score)->data == WEFT_BN_MIXED && (!problem.number || !problem.numbers || !problem.log_unit))
+    weft_glue_fail(WEFT_ERR_INTERNAL, "A score of mixed columns without numbers.");
   weft_record_close(&given);
   return problem;
 }

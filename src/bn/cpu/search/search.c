@@ -179,7 +179,8 @@ static weft_status check_scored(weft_ctx *ctx, const search_run *run)
     if (weft_bn_scorer_value(&run->scorers[0], i, set, m) > WEFT_BN_NEVER) continue;
     return weft_fail_column(ctx, i,
                             "has no set of parents that can be scored: with so many levels, its own or those "
-                            "of parents that are required, the penalty of this score is too large.");
+                            "of parents that are required, the penalty of this score is too large; or it "
+                            "is a number that does not vary, or has too few rows.");
   }
   return WEFT_OK;
 }

@@ -6,8 +6,10 @@
  * Families (K2, BDs, interventions, candidate lists) carry two sets of cells along, with and without the child. */
 /* Build: shared. */
 #include <math.h>
+#include <string.h>
 #include "core/call/parallel.h"
 #include "bn/both/joint.h"
+#include "bn/cpu/table/mixed.h"
 #include "bn/cpu/table/sorted_rows.h"
 
 /* ---- tasks ---- */
@@ -381,7 +383,12 @@ weft_status weft_bn_bench_make(weft_arena *mem, const weft_bn_ready *ready, weft
   const size_t depth = ready->max_parents + 2;
   WEFT_TAKE(out->parents, mem, depth);
   WEFT_TAKE(out->family, mem, depth);
+  out->mixed = NULL;
   if (weft_bn_gauss(ready->problem)) return st;
+  if (ready->problem->number) {
+    WEFT_TAKE(out->mixed, mem, 1);
+    WEFT_TRY(weft_bn_mixed_make(mem, ready, out->mixed));
+  }
   for (size_t d = 0; d < depth; d++) {
     WEFT_TRY(weft_bn_cells_make(mem, &ready->columns, &out->parents[d]));
     WEFT_TRY(weft_bn_cells_make(mem, &ready->columns, &out->family[d]));
@@ -492,6 +499,18 @@ static void gauss_family_below(family_walk *w, size_t m, double log_determinant)
   }
 }
 
+/* Of a node of numbers among categories: the sets of the first m chosen, and all that have more below them. */
+static void mixed_family_below(family_walk *w, size_t m)
+{
+  weft_bn_node *node = w->node;
+  node->score[family_number(w, m)] = weft_bn_mixed_value(w->ready, w->bench->mixed, node->node, w->member, m);
+  for (size_t v = 0; m < node->max_parents && v < w->chosen[m - 1]; v++) {
+    w->chosen[m] = v;
+    w->member[m] = node->candidate[v];
+    mixed_family_below(w, m + 1);
+  }
+}
+
 /* Scores all sets of one node whose largest member is candidate task_top[t]; SIZE_MAX: the empty set. */
 static void family_task(void *data, size_t t, int thread)
 {
@@ -505,6 +524,16 @@ static void family_task(void *data, size_t t, int thread)
   w.bench = &job->bench[thread];
   weft_bn_node *node = w.node;
   const size_t top = job->task_top[t];
+  if (weft_bn_is_number(problem, node->node)) {
+    if (top == SIZE_MAX) {
+      node->score[0] = weft_bn_mixed_value(job->ready, w.bench->mixed, node->node, w.member, 0);
+    } else {
+      w.chosen[0] = top;
+      w.member[0] = node->candidate[top];
+      mixed_family_below(&w, 1);
+    }
+    return;
+  }
   if (!gauss) family_root(job->ready, w.counter, w.bench, node->node);
   if (top == SIZE_MAX) { /* the empty set */
     node->score[0] = gauss ? gauss_family(job->ready, node->node, w.member, 0, w.factor, 0)
@@ -576,6 +605,15 @@ void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size
     }
     return;
   }
+  if (weft_bn_is_number(problem, i)) {
+    size_t member[WEFT_BN_MAX_PARENTS + 2];
+    memcpy(member, parents, m * sizeof *member);
+    for (size_t k = 0; k < count; k++) {
+      member[m] = more[k];
+      out[k] = weft_bn_mixed_value(ready, bench->mixed, i, member, m + 1);
+    }
+    return;
+  }
   weft_bn_counter *counter = &ready->counters[thread];
   family_root(ready, counter, bench, i);
   for (size_t k = 0; k < m; k++) family_refine(counter, bench, k, parents[k]);
@@ -589,6 +627,7 @@ int64_t weft_bn_alone(weft_bn_ready *ready, int thread, weft_bn_bench *bench, si
     size_t member[1];
     return gauss_family(ready, i, member, 0, factor, 0);
   }
+  if (weft_bn_is_number(ready->problem, i)) return weft_bn_mixed_value(ready, bench->mixed, i, NULL, 0);
   family_root(ready, &ready->counters[thread], bench, i);
   return family_value(ready, &ready->counters[thread], bench, i, 0);
 }

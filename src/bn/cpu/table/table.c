@@ -50,6 +50,9 @@ static int choose_bits(const weft_bn_problem *problem, size_t s)
     for (size_t j = 0; j < problem->p; j++) most = fmax(most, problem->levels[j]);
     log_q = (double) (s + 1) * log(most);
     bound = n * fmax(fabs(log(problem->ess)) + log_q, log(n + fmax(problem->ess, most))) + 1;
+    double unit = 0; /* of numbers: their density is a product of normal ones, each with the data's own variance */
+    for (size_t j = 0; j < problem->p && problem->number; j++) unit = fmax(unit, fabs(problem->log_unit[j]));
+    if (problem->number) bound += n * (40 + unit + log(n + 1));
   }
   if (problem->edge_prior)
     for (size_t k = 0; k < problem->p * problem->p; k++)
@@ -395,7 +398,8 @@ static weft_status join_nodes(weft_ctx *ctx, weft_arena *keep, const weft_bn_rea
     if (!nodes[i].kept)
       WEFT_TRY(weft_fail_column(ctx, i,
                                 "has no set of parents that can be scored: with so many levels, its own or those of "
-                                "parents that are required, the penalty of this score is too large."));
+                                "parents that are required, the penalty of this score is too large; or it "
+                            "is a number that does not vary, or has too few rows."));
   }
   if (total > INT32_MAX)
     WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT,
