@@ -18,7 +18,8 @@ enum { WEFT_CLUSTERS_SMALLEST = 4, WEFT_CLUSTERS_DIVISIBLE = 8 };
 
 /* How a set of points is searched for a valley: directions are the first ten principal axes, and the lines between
  * the centres of 2 .. `means` groups by k-means, and of 2 .. `equal_means` in units in which axes vary more equally:
- * there a factor that groups share does not lead k-means astray. */
+ * there a factor that groups share does not lead k-means astray. Last comes the discriminant direction of the two sides
+ * of the deepest valley, as long as it finds a deeper one. */
 typedef struct weft_clusters_search {
   size_t means, equal_means;
   uint64_t key;

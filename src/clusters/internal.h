@@ -31,6 +31,10 @@ weft_clusters_valley weft_clusters_valley_of(weft_clusters_space *space, size_t 
 double weft_clusters_deepest(const weft_clusters_search *search, uint64_t draw, size_t n, size_t d,
                              weft_clusters_space *space);
 
+/* space->axis becomes the discriminant direction of the two sides (space->side) of at least two points of two or more
+ * coordinates. Returns 0 where there is none. */
+int weft_clusters_discriminant(const weft_points *points, weft_clusters_space *space);
+
 /* Starts of k-means (Arthur and Vassilvitskii 2007), draws number `first` and following; and Lloyd's iteration, at most
  * `rounds`. labels (n) are those of the last means but one. */
 void weft_clusters_start(const weft_points *points, size_t k, weft_rng rng, uint64_t first, weft_clusters_space *space);

@@ -2,8 +2,8 @@
  *
  * Points without groups have one mode: along any line their density rises to it and falls after it. So, on at least one
  * side of any cut, density does not rise with the distance from the cut. Let u be the distances of the m points next to
- * the cut on one side, and r that of the point after them. Where density does not rise, the mean of u / r is at most as
- * large as that of uniform numbers, so that
+ * the cut on one side from the last point before it, and r the distance of the point after them. Where density does not
+ * rise, the mean of u / r is at most as large as that of uniform numbers, so that
  *
  *   z = (mean(u) / r - 1/2) sqrt(12 m)
  *
@@ -90,25 +90,27 @@ static windows windows_of(size_t n)
 }
 
 /* The rise on the left of a cut before the sorted number `at`, and on its right: the greatest z. */
-static double rise_left(const weft_clusters_space *space, const windows *look, size_t at, double cut)
+static double rise_left(const weft_clusters_space *space, const windows *look, size_t at)
 {
+  const double from = space->projection[at];
   double greatest = -WEFT_INFINITY;
   for (size_t step = 0; step < look->count && look->m[step] < at; step++) {
     const size_t m = look->m[step];
-    const double mean = cut - (space->sums[at] - space->sums[at - m]) / (double) m;
-    const double z = (mean / (cut - space->projection[at - 1 - m]) - 0.5) * look->root[step];
+    const double mean = from - (space->sums[at] - space->sums[at - m]) / (double) m;
+    const double z = (mean / (from - space->projection[at - 1 - m]) - 0.5) * look->root[step];
     if (z > greatest) greatest = z;
   }
   return greatest;
 }
 
-static double rise_right(const weft_clusters_space *space, const windows *look, size_t n, size_t at, double cut)
+static double rise_right(const weft_clusters_space *space, const windows *look, size_t n, size_t at)
 {
+  const double from = space->projection[at - 1];
   double greatest = -WEFT_INFINITY;
   for (size_t step = 0; step < look->count && look->m[step] < n - at; step++) {
     const size_t m = look->m[step];
-    const double mean = (space->sums[at + m] - space->sums[at]) / (double) m - cut;
-    const double z = (mean / (space->projection[at + m] - cut) - 0.5) * look->root[step];
+    const double mean = (space->sums[at + m] - space->sums[at]) / (double) m - from;
+    const double z = (mean / (space->projection[at + m] - from) - 0.5) * look->root[step];
     if (z > greatest) greatest = z;
   }
   return greatest;
@@ -127,9 +129,9 @@ weft_clusters_valley weft_clusters_valley_of(weft_clusters_space *space, size_t 
   for (size_t at = WEFT_CLUSTERS_SMALLEST; at + WEFT_CLUSTERS_SMALLEST <= n; at++) {
     const double cut = y[at - 1] + 0.5 * (y[at] - y[at - 1]);
     if (!(cut > y[at - 1] && cut < y[at])) continue; /* equal numbers stay together, and no distance is 0 */
-    const double left = rise_left(space, &look, at, cut);
+    const double left = rise_left(space, &look, at);
     if (left <= deepest.depth) continue;
-    const double right = rise_right(space, &look, n, at, cut), depth = left < right ? left : right;
+    const double right = rise_right(space, &look, n, at), depth = left < right ? left : right;
     if (depth > deepest.depth) deepest = (weft_clusters_valley){ depth, cut };
   }
   return deepest;
@@ -194,11 +196,12 @@ static void try_means(const weft_points *points, size_t means, weft_rng rng, uin
   }
 }
 
-/* Tries the first AXES axes, then the lines between centres of k-means, plain and in equalised units. */
+/* Tries the first AXES axes, then the lines between centres of k-means, plain and in equalised units; last, again and
+ * again, the discriminant direction of the sides of the deepest valley so far. */
 double weft_clusters_deepest(const weft_clusters_search *search, uint64_t draw, size_t n, size_t d,
                              weft_clusters_space *space)
 {
-  enum { AXES = 10 };
+  enum { AXES = 10, ROUNDS = 4 };
   const weft_points points = { space->points, n, d };
   const weft_rng rng = { search->key, WEFT_CLUSTERS_STARTS };
   double deepest = -WEFT_INFINITY;
@@ -211,5 +214,10 @@ double weft_clusters_deepest(const weft_clusters_search *search, uint64_t draw, 
   try_means(&points, search->means, rng, draw << 16, space, &deepest);
   equalise(space, n, d);
   try_means(&points, search->equal_means, rng, (draw << 16) + (1 << 12), space, &deepest);
+  for (int round = 0; round < ROUNDS && weft_clusters_discriminant(&points, space); round++) {
+    const double before = deepest;
+    try_axis(&points, space, &deepest);
+    if (!(deepest > before)) break;
+  }
   return deepest;
 }

@@ -51,22 +51,88 @@ test_that("data without groups are one group", {
   expect_true(all(alone$probability == 1))
 })
 
+# Depths of the cuts behind each of the sorted numbers but three at either end, from the definition.
+depths_of <- function(y) {
+  n <- length(y)
+  m <- 3
+  while (m[length(m)] < n) m <- c(m, m[length(m)] + if (m[length(m)] > 5) m[length(m)] %/% 3 else 1)
+  rise <- function(u) { # u: distances from the last point before the cut, ascending
+    m <- m[m < length(u)]
+    max(vapply(m, function(m) (mean(u[seq_len(m)]) / u[m + 1] - 0.5) * sqrt(12 * m), 0), -Inf)
+  }
+  vapply(4:(n - 4), function(i) min(rise(y[i + 1] - y[i:1]), rise(y[(i + 1):n] - y[i])), 0)
+}
+
 test_that("the depth of a valley is that of its definition", {
   set.seed(3)
   x <- c(rnorm(30), rnorm(20, 6))
   tree <- weft:::valley_tree(matrix(x, 1), 2, 0, list(key = c(0, 1), control = weft:::run_control(progress = FALSE)))
-  y <- sort(x)
-  rise <- function(u) { # u: distances from the cut, ascending
-    m <- c(3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38)
-    m <- m[m < length(u)]
-    max(vapply(m, function(m) (mean(u[seq_len(m)]) / u[m + 1] - 0.5) * sqrt(12 * m), 0))
-  }
-  depth <- vapply(4:46, function(i) {
-    cut <- (y[i] + y[i + 1]) / 2
-    min(rise(cut - y[i:1]), rise(y[(i + 1):50] - cut))
-  }, 0)
+  depth <- depths_of(sort(x))
   expect_equal(tree$nodes$valley[1L], max(depth), tolerance = 1e-12)
-  expect_setequal(tree$rows[seq_len(tree$nodes$count[2L])], which(x <= y[(4:46)[which.max(depth)]]))
+  expect_setequal(tree$rows[seq_len(tree$nodes$count[2L])], which(x <= sort(x)[(4:46)[which.max(depth)]]))
+})
+
+test_that("the discriminant direction of two sides deepens their valley", {
+  set.seed(6)
+  n <- 120
+  side <- rep(0:1, c(90, 30))
+  x <- cbind(rnorm(n, 0, 6), 3.2 * side) + matrix(rnorm(2 * n), n)
+  x <- x %*% rbind(c(cos(1), sin(1)), c(-sin(1), cos(1)))
+  how <- list(key = c(0, 1), control = weft:::run_control(progress = FALSE))
+  found <- weft:::valley_tree(t(x), 2, 0, how)$nodes$valley[1L]
+  turned <- stats::prcomp(x)$x
+  deepest <- function(direction) max(depths_of(sort(drop(turned %*% direction))))
+  discriminant <- function(low) { # as in src/clusters/discriminant.c, in the units of equalise()
+    variance <- colMeans(turned^2)
+    unit <- 1 / sqrt(variance + 0.1 * mean(variance))
+    z <- turned * rep(unit, each = n)
+    within <- Reduce(`+`, lapply(split(seq_len(n), low), function(i) crossprod(scale(z[i, ], scale = FALSE)))) / n
+    within <- within + diag(0.1 * mean(diag(within)), 2)
+    unit * solve(within, colMeans(z[!low, ]) - colMeans(z[low, ]))
+  }
+  axes <- max(deepest(c(1, 0)), deepest(c(0, 1)))
+  expect_gte(found, axes - 1e-9)
+  # from the cut along the second axis, again and again
+  best <- axes
+  projection <- turned[, if (deepest(c(0, 1)) > deepest(c(1, 0))) 2L else 1L]
+  for (round in 1:4) {
+    depth <- depths_of(sort(projection))
+    low <- projection <= sort(projection)[(4:(n - 4))[which.max(depth)]]
+    projection <- drop(turned %*% discriminant(low))
+    now <- max(depths_of(sort(projection)))
+    if (now <= best + 1e-9) break
+    best <- now
+  }
+  expect_gt(best, axes)
+  expect_gte(found, best - 1e-6)
+})
+
+test_that("a small group that few subsamples divide first is kept", {
+  set.seed(5)
+  z <- rep(1:5, c(90, 70, 60, 40, 12))
+  x <- matrix(rnorm(5 * 60), 5)[z, ] * 1.6 + matrix(rnorm(length(z) * 60), length(z))
+  fit <- groups_of(x)
+  expect_identical(fit$k, 5L)
+  expect_gt(adjusted_rand(fit$cluster, z), 0.97)
+})
+
+test_that("subsamples' divisions are undone where that agrees best with the groups", {
+  # a subsample's groups 0, 1, 2 and 3; 1 and 2 were divided from 0, and 3 from 1
+  own <- c(0, 0, 0, 1, 1, 3, 3, 2, 2, 2)
+  grown <- list(rows = matrix(0:9), labels = matrix(as.integer(own)), parents = matrix(c(0L, 0L, 0L, 1L)), found = 4L)
+  agreement <- function(a, b) {
+    shared <- table(a, b)
+    sum(apply(shared / (outer(rowSums(shared), colSums(shared), `+`) - shared), 2, max))
+  }
+  may <- list(`3` = replace(own, own == 3, 1), `2` = replace(own, own == 2, 0)) # 1 was divided since
+  for (labels in list(c(1, 1, 1, 2, 2, 2, 2, 3, 3, 3), c(1, 1, 1, 2, 2, 3, 3, 1, 1, 1))) {
+    best <- may[[which.max(vapply(may, agreement, 0, b = labels))]]
+    merged <- weft:::merged_subsamples(grown, labels, 3)
+    expect_identical(merged$found, 3L)
+    expect_identical(adjusted_rand(merged$labels[, 1L], best), 1)
+    expect_setequal(merged$labels, 0:2)
+  }
+  expect_identical(weft:::merged_subsamples(grown, labels, 4), grown)
 })
 
 test_that("a given number of groups is k-means, which every start and R's agree on", {
