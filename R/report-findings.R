@@ -39,6 +39,17 @@ allowed_strength <- function(strength, section, confounded) {
   ifelse(strength == "strong" & (confounded | !section %in% tests_of_differences), "suggestive", strength)
 }
 
+# A probability with what a reader must know beside it: that it is the least that a few permutations can give, or that it
+# is the limit itself.
+judged_text <- function(p, permutations = NULL) {
+  limit <- strengths[["suggestive"]]
+  text <- probability_text(p)
+  if (is_count(permutations, 1, 1e7) && p <= (1 + 1e-9) / (permutations + 1)) {
+    return(sprintf("%s, the least that %s can give,", text, several(permutations, "permutation")))
+  }
+  if (p <= limit && text == probability_text(limit)) paste0(text, ", just within the limit,") else text
+}
+
 finding <- function(text, p = NULL, strength = strength_of(p)) list(text = text, strength = strength)
 
 in_vain <- function(text) list(text = text, vain = TRUE)
@@ -132,7 +143,7 @@ best_gene_text <- function(fit, sure) {
     sprintf("%s %s log2 units%s, 95 %% interval %s to %s, ", what, change[1L],
             if (is.null(levels)) " per unit" else "", change[2L], change[3L])
   }
-  sprintf("%s (%sq %s)", best$gene, change, probability_text(best$q_value))
+  sprintf("%s (%sq %s)", best$gene, change, sub(",$", "", judged_text(best$q_value)))
 }
 
 two_digits <- function(v) format(signif(v, 2L), digits = 2L, decimal.mark = ".")
@@ -206,7 +217,7 @@ finding_outliers <- function(fit) {
   odd <- o[o$outlier, ]
   finding(sprintf("%s of %s %s: %s (smallest q %s).", several(nrow(odd), "sample"), thousands(nrow(o)),
                   if (nrow(odd) == 1L) "is an outlier" else "are outliers",
-                  best_names(odd$sample, odd$p_value, 3L), probability_text(min(odd$q_value))),
+                  best_names(odd$sample, odd$p_value, 3L), sub(",$", "", judged_text(min(odd$q_value)))),
           min(odd$q_value))
 }
 
@@ -219,8 +230,9 @@ finding_groups <- function(fit) {
   }
   if (max(z) < 2L) return(in_vain(sprintf("groups among %s", several(length(z), "sample"))))
   sizes <- sort(tabulate(z), decreasing = TRUE)
-  counted <- sprintf("Samples form %d groups%s%s", max(z),
-                     if (length(sizes) <= 4L) sprintf(" of %s", joined(thousands(sizes))) else "",
+  counted <- sprintf("Samples form %d groups of %s%s", max(z),
+                     if (length(sizes) <= 6L) joined(thousands(sizes))
+                     else sprintf("%s to %s", thousands(min(sizes)), thousands(max(sizes))),
                      if (is_consensus(r) && r$given) " (as was asked for)" else "")
   found <- class_agreement(fit)
   if (is.null(found)) return(finding(paste0(counted, "."), strength = "suggestive"))
@@ -264,7 +276,7 @@ finding_pairs <- function(fit) {
                   if (one) "One of" else paste(thousands(nrow(sure)), "of"), pairs_searched(fit),
                   if (one) "says" else "say",
                   best_names(paste(sure$feature1, "with", sure$feature2), sure$interaction, 1L),
-                  probability_text(min(sure$p_fwer))), min(sure$p_fwer))
+                  judged_text(min(sure$p_fwer), attr(fit$pairs, "permutations"))), min(sure$p_fwer))
 }
 
 # "the 4,186,171 pairs of 2,894 genes": where a gene has several columns, one of them stands for it.
@@ -290,8 +302,12 @@ whole_search <- function(pairs) {
   times <- attr(pairs, "permutations")
   if (!is_count(times, 1, 1e7)) return("the whole search")
   as_good <- round(min(pairs$p_fwer) * (times + 1)) - 1
+  if (as_good < 1) {
+    return(sprintf("the whole search, the least that %s can give: in none was the best pair as good",
+                   paste(several(times, "permutation"), "of the classes")))
+  }
   sprintf("the whole search: in %s of %d permutations of the classes the best pair was as good",
-          if (as_good < 1) "none" else format(as_good), as.integer(times))
+          format(as_good), as.integer(times))
 }
 
 # ---- networks ----

@@ -32,8 +32,8 @@ report_group_tables <- function(fit, top) {
   r <- fit$clusters
   word <- column_word(fit$quality)
   if (max(sample_groups(r)) > 1L) {
-    put_table(group_table(fit), "Groups of samples, with the genes that set each apart.", "sample-groups", 20,
-              minor = "names", more = paste("In brackets: the difference between the group's mean and that of all",
+    put_table(group_table(fit), "Groups of samples, with the genes that are highest and lowest in each.",
+              "sample-groups", 20, minor = c("names", "low"), more = paste("In brackets: the difference between the group's mean and that of all",
                                             "other samples, in standard deviations of the gene. Groups were found from",
                                             "these genes, so that no p-value would mean anything."))
   }
@@ -95,14 +95,17 @@ group_table <- function(fit, most = 40L) {
     own <- z == g
     apart <- if (all(own)) rep(0, ncol(values))
              else colMeans(values[own, , drop = FALSE]) - colMeans(values[!own, , drop = FALSE])
-    first <- utils::head(order(-abs(apart)), 5L)
+    listed <- function(order, of) {
+      of <- utils::head(order[of[order]], 5L)
+      paste(sprintf("%s (%+.1f)", names[known][of], apart[of]), collapse = ", ")
+    }
     classes <- if (!is.null(q$class)) {
       counted <- table(q$class[own])
       toString(sprintf("%s %d", names(counted), counted)[counted > 0])
     }
     c(list(group = as.integer(g), samples = as.integer(sum(own))), if (!is.null(classes)) list(classes = classes),
       list(names = some_of(rownames(q$x)[own], most),
-           `marker genes` = paste(sprintf("%s (%+.1f)", names[known][first], apart[first]), collapse = ", ")))
+           high = listed(order(-apart), apart > 0), low = listed(order(apart), apart < 0)))
   })
   do.call(rbind, lapply(rows, function(row) as.data.frame(row, optional = TRUE, stringsAsFactors = FALSE)))
 }

@@ -74,10 +74,26 @@ network_words <- function(fit, edges) {
           if (is.null(network_regulators(net))) paste("Without candidate regulators a pair is co-expression: it does",
                                                       "not say that one gene acts on the other."),
           if (is_directed(net)) network_directions(edges, nrow(fit$quality$x)),
+          controls_joined(edges), groups_joined(fit),
           if (nrow(hubs)) sprintf(paste("%s (correlation %s): what joins such genes to others may be whatever that",
                                         "component is."), sub("^t", "T", hubs_text(hubs)),
                                   paste(vapply(hubs$correlation, two_digits, ""), collapse = ", ")),
           weight_text(net)), collapse = " ")
+}
+
+# What edges of control probes say; nothing where there are none.
+controls_joined <- function(edges) {
+  own <- is_control(edges$from) | is_control(edges$to)
+  if (any(own)) sprintf("%s control probes: %s about how samples were processed, not about genes.",
+                        paste(several(sum(own), "edge"), if (sum(own) == 1L) "joins" else "join"),
+                        if (sum(own) == 1L) "it is" else "they are")
+}
+
+# Genes that differ between groups of samples vary together over all samples, whether or not they do within a group.
+groups_joined <- function(fit) {
+  groups <- if (!is.null(fit$clusters) && groups_hold(fit$clusters)) max(sample_groups(fit$clusters)) else 1L
+  if (groups > 1L) sprintf(paste("The samples form %d groups (below): genes that differ between groups are joined even",
+                                 "if they do not vary together within any."), groups)
 }
 
 network_chosen <- function(fit) {
@@ -99,13 +115,32 @@ weight_text <- function(net) {
   if (method %in% names(network_methods)) sprintf("The weight of an edge %s.", network_methods[[method]]$weight)
 }
 
-# Networks of more than 150 edges show the heaviest 100: more are a thicket in which nothing can be followed.
-drawn_edges <- function(edges, most = 150L, few = 100L) {
-  kept <- if (nrow(edges) > most) utils::head(edges, few) else edges
+# Networks of more than 150 edges, or with a gene of more than 30, show the heaviest 100, of each gene at most 12: more
+# are a thicket in which nothing can be followed, and one hub would leave no room for any other gene.
+drawn_edges <- function(edges, most = 150L, few = 100L, crowd = 30L, each = 12L) {
+  degree <- max(table(c(edges$from, edges$to)), 0L)
+  kept <- edges
+  if (nrow(edges) > most || degree > crowd) {
+    kept <- utils::head(edges[within_degree(edges, each), ], few)
+  }
   names <- unique(c(kept$from, kept$to))
   at <- cbind(match(kept$from, names), match(kept$to, names))
   part <- graph_components(drawn_adjacency(at, kept$weight, length(names)) > 0)
   structure(kept, parts = max(part))
+}
+
+# Which edges stay where, from the first on, an edge is left out if one of its ends has `each` already.
+within_degree <- function(edges, each) {
+  names <- unique(c(edges$from, edges$to))
+  ends <- cbind(match(edges$from, names), match(edges$to, names))
+  count <- integer(length(names))
+  kept <- logical(nrow(edges))
+  for (k in seq_len(nrow(edges))) {
+    if (any(count[ends[k, ]] >= each)) next
+    kept[k] <- TRUE
+    count[ends[k, ]] <- count[ends[k, ]] + 1L
+  }
+  kept
 }
 
 drawn_adjacency <- function(at, weight, count) {
@@ -119,7 +154,13 @@ network_caption <- function(edges, drawn) {
   genes <- several(length(unique(c(drawn$from, drawn$to))), "gene")
   parts <- attr(drawn, "parts")
   if (nrow(drawn) < nrow(edges)) {
-    return(sprintf("The heaviest %d of %s edges, with their %s; %s are left out.", nrow(drawn), thousands(nrow(edges)),
+    degree <- sort(table(c(edges$from, edges$to)), decreasing = TRUE)
+    shown <- max(table(c(drawn$from, drawn$to)))
+    capped <- !identical(drawn$weight, utils::head(edges$weight, nrow(drawn)))
+    return(sprintf("The heaviest %d of %s edges%s, with their %s; %s are left out.", nrow(drawn),
+                   thousands(nrow(edges)),
+                   if (capped) sprintf(", at most %d of each gene (%s has %s)", shown, names(degree)[1L],
+                                       thousands(degree[[1L]])) else "",
                    genes, thousands(nrow(edges) - nrow(drawn))))
   }
   sprintf("All %s, with their %s%s.", several(nrow(edges), "edge"), genes,

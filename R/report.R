@@ -242,6 +242,20 @@ quality_text <- function(q) {
   sprintf("%s Classes: %s.", kept, paste(class_sizes(q$class, "%s (%d)"), collapse = ", "))
 }
 
+# Probes that measure what was added to samples or how they were handled, by the names that makers gave them: Affymetrix's
+# controls, and the spike-ins of the External RNA Controls Consortium.
+is_control <- function(names) grepl("^AFFX[-_.]|^ERCC[-_.][0-9]{5}$", names)
+
+controls_text <- function(q) {
+  own <- colnames(q$x)[is_control(colnames(q$x))]
+  if (!length(own)) return(NULL)
+  sprintf(paste("%s by %s (%s): what is found of %s is about how samples were processed, not about a gene."),
+          if (length(own) == 1L) "1 column is a control probe"
+          else paste(thousands(length(own)), "columns are control probes"),
+          if (length(own) == 1L) "its name" else "their names", some_of(own, 3L),
+          if (length(own) == 1L) "it" else "them")
+}
+
 # What there is to say before the table of pairs.
 pairs_text <- function(r) {
   if (!nrow(r)) return("There were no pairs.")
@@ -260,6 +274,7 @@ pairs_text <- function(r) {
 
 data_section <- function(fit) {
   report_paragraph(quality_text(fit$quality))
+  report_paragraph(controls_text(fit$quality))
   rows <- confounding_of(fit)
   for (k in seq_len(NROW(rows))) report_paragraph("With care:", rows$text[k])
   for (sentence in c(fit$left_out, steps_that_are_rough(fit))) report_paragraph(sentence)

@@ -157,6 +157,65 @@ test_that("of many edges the heaviest 100 are drawn, and the caption says how ma
                    "All 150 edges, with their 152 genes in 2 connected parts.")
 })
 
+test_that("one hub leaves room for other genes", {
+  star <- data.frame(from = "hub", to = sprintf("t%03d", 1:120), weight = 300:181, sign = 1, q = 0.01, direction = 0.9)
+  other <- data.frame(from = sprintf("a%02d", 1:60), to = sprintf("b%02d", 1:60), weight = 60:1, sign = 1, q = 0.01,
+                      direction = 0.9)
+  edges <- rbind(star, other)
+  drawn <- weft:::drawn_edges(edges)
+  expect_identical(drawn$to, c(star$to[1:12], other$to)) # 12 of the hub, all others
+  expect_identical(weft:::network_caption(edges, drawn),
+                   paste("The heaviest 72 of 180 edges, at most 12 of each gene (hub has 120), with their 133 genes;",
+                         "108 are left out."))
+  expect_identical(nrow(weft:::drawn_edges(star[1:30, ])), 30L) # few enough to be followed
+  expect_identical(nrow(weft:::drawn_edges(star[1:31, ])), 12L)
+})
+
+test_that("control probes are named, in the data and in the network", {
+  own <- c("AFFX-BioB-5_at", "AFFX_HUMGAPDH", "ERCC-00002", "ERCC1", "1007_s_at", "AFFXA")
+  expect_identical(weft:::is_control(own), c(TRUE, TRUE, TRUE, FALSE, FALSE, FALSE))
+  q <- list(x = matrix(0, 2, 6, dimnames = list(NULL, own)))
+  expect_match(weft:::controls_text(q), "^3 columns are control probes by their names \\(AFFX-BioB-5_at, AFFX_HUMGAPDH,")
+  q$x <- q$x[, c(1, 5)]
+  expect_match(weft:::controls_text(q), "^1 column is a control probe by its name")
+  expect_null(weft:::controls_text(list(x = q$x[, 2, drop = FALSE])))
+  edges <- data.frame(from = own[1:3], to = own[4:6])
+  expect_match(weft:::controls_joined(edges), "^3 edges join control probes")
+  expect_match(weft:::controls_joined(edges[1L, ]), "^1 edge joins control probes: it is")
+  expect_null(weft:::controls_joined(edges[0L, ]))
+})
+
+test_that("of genes that differ between groups of samples the network's text warns", {
+  set.seed(1)
+  z <- rep(1:2, each = 30)
+  x <- matrix(rnorm(60 * 30), 60) + outer(z == 2, c(rep(4, 10), rep(-4, 10), rep(0, 10)))
+  grouped <- suppressWarnings(gene_network(x, seed = 1, run = weft_run(progress = FALSE),
+                                           steps = list(bayes = FALSE, outliers = FALSE)))
+  expect_identical(max(grouped$clusters$cluster), 2L)
+  expect_match(weft:::groups_joined(grouped), "^The samples form 2 groups \\(below\\)")
+  expect_match(weft:::network_words(grouped, weft:::report_edges(grouped$network)), "genes that differ between groups")
+  expect_match(weft:::finding_groups(grouped)$text, "^Samples form 2 groups of 30 and 30")
+  grouped$clusters$cluster[] <- 1L
+  expect_null(weft:::groups_joined(grouped))
+  # what is highest and lowest in a group, by the means
+  grouped$clusters$cluster[] <- z
+  table <- weft:::group_table(grouped)
+  scaled <- scale(grouped$quality$x)
+  apart <- colMeans(scaled[z == 1, ]) - colMeans(scaled[z == 2, ])
+  named <- function(i) paste(sprintf("%s (%+.1f)", names(apart)[i], apart[i]), collapse = ", ")
+  expect_identical(table$high[1L], named(order(-apart)[1:5]))
+  expect_identical(table$low[1L], named(order(apart)[1:5]))
+})
+
+test_that("a p-value at the limit, or the least that there can be, is said to be so", {
+  expect_identical(weft:::judged_text(0.05), "0.050, just within the limit,")
+  expect_identical(weft:::judged_text(0.03), "0.030")
+  expect_identical(weft:::judged_text(0.0504), "0.050") # beyond it
+  expect_identical(weft:::judged_text(0.05, 19), "0.050, the least that 19 permutations can give,")
+  expect_identical(weft:::judged_text(0.05, 99), "0.050, just within the limit,")
+  expect_identical(weft:::judged_text(0.01, 99), "0.010, the least that 99 permutations can give,")
+})
+
 test_that("edges of information have the sign of the rank correlation, and no arrows", {
   net <- gene_mi_network(fit$quality, method = "clr", estimator = "spearman")
   edges <- weft:::report_edges(net, list(quality = fit$quality))
@@ -512,7 +571,9 @@ test_that("hubs that follow a component are named", {
 test_that("the p-values of pairs say what they rest on", {
   pairs <- structure(data.frame(p_fwer = c(0.05, 1)), permutations = 19)
   said <- "the whole search: in %s of 19 permutations of the classes the best pair was as good"
-  expect_identical(weft:::whole_search(pairs), sprintf(said, "none"))
+  expect_identical(weft:::whole_search(pairs),
+                   paste("the whole search, the least that 19 permutations of the classes can give: in none was the",
+                         "best pair as good"))
   pairs$p_fwer <- c(0.25, 1)
   expect_identical(weft:::whole_search(pairs), sprintf(said, "4"))
 })
