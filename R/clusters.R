@@ -130,8 +130,8 @@ gene_clusters <- function(x, k = NULL, genes = NULL, max_clusters = NULL, method
 
 smallest_clustered <- 8L
 
-# Numbers of the method: samples in tests and subsamples, divisions that subsamples may have more than all samples, level
-# of the tests, null data sets, the Jaccard index below which a group is dissolved.
+# Numbers of the method: samples in tests and subsamples, divisions that subsamples may have more than all samples,
+# level of the tests, null data sets, the Jaccard index below which a group is dissolved.
 cluster_settings <- list(pool = 5000, subsample = 2000, share = 0.8, subsamples = 30, spare = 3, means = 5,
                          equal_means = 3, level = 0.05, null_sets = 99L, dissolved = 0.5, starts = 20)
 
@@ -353,9 +353,9 @@ grown_subsamples <- function(few, k, how) {
   .Call(C_weft_clusters_grow, few, resample, how$control)
 }
 
-# Subsamples of which divisions are undone until there are k groups: of the last ones, that without which the groups agree
-# best with those of all points (`labels`). Were it always the last, a group would be lost where another valley of the
-# subsample happens to be deeper.
+# Subsamples of which divisions are undone until there are k groups: of the last ones, that without which the groups
+# agree best with those of all points (`labels`). Were it always the last, a group would be lost where another valley of
+# the subsample happens to be deeper.
 merged_subsamples <- function(grown, labels, k) {
   most <- nrow(grown$parents)
   for (sample in which(grown$found > k)) {

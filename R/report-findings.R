@@ -39,8 +39,8 @@ allowed_strength <- function(strength, section, confounded) {
   ifelse(strength == "strong" & (confounded | !section %in% tests_of_differences), "suggestive", strength)
 }
 
-# A probability with what a reader must know beside it: that it is the least that a few permutations can give, or that it
-# is the limit itself.
+# A probability with what a reader must know beside it: that it is the least that a few permutations can give, or that
+# it is the limit itself.
 judged_text <- function(p, permutations = NULL) {
   limit <- strengths[["suggestive"]]
   text <- probability_text(p)

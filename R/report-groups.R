@@ -33,9 +33,10 @@ report_group_tables <- function(fit, top) {
   word <- column_word(fit$quality)
   if (max(sample_groups(r)) > 1L) {
     put_table(group_table(fit), "Groups of samples, with the genes that are highest and lowest in each.",
-              "sample-groups", 20, minor = c("names", "low"), more = paste("In brackets: the difference between the group's mean and that of all",
-                                            "other samples, in standard deviations of the gene. Groups were found from",
-                                            "these genes, so that no p-value would mean anything."))
+              "sample-groups", 20, minor = c("names", "low"),
+              more = paste("In brackets: the difference between the group's mean and that of all other samples, in",
+                           "standard deviations of the gene. Groups were found from these genes, so that no p-value",
+                           "would mean anything."))
   }
   if (is_consensus(r)) {
     if (nrow(r$stability)) put_table(stability_columns(r$stability), "How clear each division of the samples is.",

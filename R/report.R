@@ -242,8 +242,8 @@ quality_text <- function(q) {
   sprintf("%s Classes: %s.", kept, paste(class_sizes(q$class, "%s (%d)"), collapse = ", "))
 }
 
-# Probes that measure what was added to samples or how they were handled, by the names that makers gave them: Affymetrix's
-# controls, and the spike-ins of the External RNA Controls Consortium.
+# Probes that measure what was added to samples or how they were handled, by the names that makers gave them:
+# Affymetrix's controls, and the spike-ins of the External RNA Controls Consortium.
 is_control <- function(names) grepl("^AFFX[-_.]|^ERCC[-_.][0-9]{5}$", names)
 
 controls_text <- function(q) {
