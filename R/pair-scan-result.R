@@ -9,8 +9,8 @@
 #' @param n the number of pairs to show.
 #' @param alpha the p-value, after Bonferroni, up to which a pair counts as found.
 #' @param ... passed on to [graphics::plot()] by `plot()`, ignored by the others.
-#' @return `x`, invisibly; `summary()`: a list with the numbers of pairs `fitted`, `tested` and `found`, the numbers of
-#'   variants `left_out`, the `model` and `alpha`; `tidy()`: a data frame with broom's names; `glance()`: one row about
+#' @return `x`, invisibly; `summary()`: a list with the numbers of pairs that were `fitted`, `searched`, `tested` (those
+#'   with a score) and `found`, the numbers of variants `left_out`, the `model` and `alpha`; `tidy()`: a data frame with broom's names; `glance()`: one row about
 #'   the scan.
 #' @export
 #' @examples
@@ -77,7 +77,8 @@ checked_scan <- function(x, arg) {
 summary.weft_pair_scan <- function(object, alpha = 0.05, ...) {
   model <- checked_scan(object, "object")
   alpha <- check_number(alpha, "alpha", min = 0, max = 1)
-  list(fitted = nrow(object), tested = attr(object, "tested"), found = sum(object$p_bonferroni <= alpha, na.rm = TRUE),
+  list(fitted = nrow(object), searched = attr(object, "searched"), tested = attr(object, "tested"),
+       found = sum(object$p_bonferroni <= alpha, na.rm = TRUE),
        left_out = attr(object, "left_out"), model = model, alpha = alpha, run = run_line(object))
 }
 
