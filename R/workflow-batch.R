@@ -26,6 +26,12 @@ covariate_frame <- function(covariates, x, data, arg = "covariates") {
   }
   samples <- rownames(data)
   if (!is.null(named) && !anyDuplicated(named) && any(named %in% samples)) {
+    lost <- setdiff(samples, named)
+    if (length(lost) && nrow(frame) == nrow(data)) { # row numbers of a part of a table look like names of samples
+      abort_input(sprintf("`%s` must have the names of all samples, or of none.", arg),
+                  x = sprintf("It has %d rows, and none for %s.", nrow(frame), label_some(lost)),
+                  i = "Where its rows are in the order of the samples, remove its names.")
+    }
     frame <- frame[match(samples, named), , drop = FALSE]
   } else if (nrow(frame) != nrow(data)) {
     abort_input(sprintf("`%s` must have a value or row for every sample.", arg),

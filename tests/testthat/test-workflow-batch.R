@@ -104,3 +104,15 @@ test_that("the best split of a score: two groups of a size, found by trying all"
   expect_equal(cut$share, max(every))
   expect_identical(sum(score > cut$at), 10L)
 })
+
+test_that("covariates with names of some samples are refused where their rows could be in order", {
+  withr::local_seed(9)
+  x <- matrix(rnorm(20 * 6), 20, dimnames = list(1:20, paste0("g", 1:6)))
+  age <- data.frame(age = c(30, 20 + 1:20))[-1, , drop = FALSE] # row numbers 2 to 21
+  class <- rep(c("a", "b"), 10)
+  expect_error(gene_quality(x, class, covariates = age), "names of all samples", class = "weft_error_input")
+  rownames(age) <- NULL
+  expect_identical(gene_quality(x, class, covariates = age)$covariates$age, 20 + 1:20)
+  mixed <- data.frame(age = 1:20, row.names = 20:1)
+  expect_identical(gene_quality(x, class, covariates = mixed)$covariates$age, 20:1)
+})
