@@ -211,6 +211,17 @@ test_that("many samples are assigned from a pool", {
   expect_gt(adjusted_rand(fit$cluster, z), 0.98)
 })
 
+test_that("a large normal group is not divided at a valley that normal data have by chance", {
+  set.seed(23)
+  z <- rep(1:3, c(3000, 2000, 1000))
+  means <- matrix(rnorm(18), 3) * 3
+  x <- means[z, ] + matrix(rnorm(36000), 6000)
+  pc <- structure(list(x = x, sdev = apply(x, 2, sd), rotation = diag(6)[1:4, ]), class = "prcomp")
+  fit <- groups_of(pc, seed = 23)
+  expect_identical(fit$k, 3L) # with null data that are all uniform: 4 (p 0.009)
+  expect_identical(adjusted_rand(fit$cluster, z), 1)
+})
+
 test_that("results are tables and a picture, and damaged ones are refused", {
   fit <- groups_of(planted(9, c(20, 20))$x)
   d <- as.data.frame(fit)
