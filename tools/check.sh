@@ -1,7 +1,7 @@
 #!/bin/sh
 # All checks: R CMD check with and without CUDA, sanitizers, valgrind, other compilers and flags, installation
-# trials, lintr, BiocCheck where it is installed. One line per check; logs stay in the folder named at the end when
-# something failed.
+# trials, lintr, spelling and BiocCheck where they are installed. One line per check; logs stay in the folder named at
+# the end when something failed.
 # Usage: tools/check.sh [check|sanitize|install|lint|bioc ...]   (default: all)
 set -u
 here=$(pwd); w=$(mktemp -d)
@@ -133,6 +133,11 @@ if wants lint; then
   report "lintr" \
     "$(cd "$here" && Rscript -e 'l <- lintr::lint_package(); print(l); cat(length(l), "lints\n")' 2>&1 |
       tee "$w/lint.log" | tail -1)" '^0 lints'
+  if Rscript -e 'quit(status = !requireNamespace("spelling", quietly = TRUE))' >/dev/null 2>&1; then
+    report "spelling" \
+      "$(cd "$here" && Rscript -e 'w <- spelling::spell_check_package(); print(w); cat(nrow(w), "words\n")' 2>&1 |
+        tee "$w/spelling.log" | tail -1)" '^0 words'
+  fi
 fi
 
 # Without a network: the steps that ask servers (deprecated packages, names on CRAN, the maintainer's registration) are

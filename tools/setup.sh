@@ -12,9 +12,10 @@ if [ "${1-}" = demo ]; then
   system="$system pandoc"
 fi
 if [ "${1-}" = check ]; then
-  packages="$packages knitr rmarkdown lintr roxygen2 broom cluster coda e1071 factoextra ggplot2 igraph kernlab ks"
+  packages="$packages knitr rmarkdown lintr spelling roxygen2 broom cluster coda e1071 factoextra ggplot2 igraph kernlab
+    ks"
   bioconductor="BiocCheck DelayedArray graph HDF5Array multtest SingleCellExperiment SummarizedExperiment"
-  system="$system pandoc qpdf valgrind devscripts"
+  system="$system pandoc qpdf valgrind devscripts libzstd-dev"
 fi
 
 missing=
