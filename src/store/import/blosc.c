@@ -73,11 +73,11 @@ static weft_status part(weft_ctx *ctx, const blosc_state *s, const uint8_t *from
   switch (s->compressor) {
   case BLOSCLZ: return weft_blosclz(ctx, from, size, to, whole);
   case LZ4: return weft_lz4(ctx, from, size, to, whole);
-  case ZLIB:
-    return weft_inflate(s->inflater, WEFT_DEFLATED_ZLIB, from, size, to, whole, &made) == WEFT_INFLATE_DONE &&
-                   made == whole
-               ? WEFT_OK
-               : WEFT_ERR_INPUT;
+  case ZLIB: {
+    const weft_inflated got = weft_inflate(ctx, s->inflater, WEFT_DEFLATED_ZLIB, from, size, to, whole, &made);
+    if (got == WEFT_INFLATE_STOPPED) return WEFT_ERR_INTERRUPT;
+    return got == WEFT_INFLATE_DONE && made == whole ? WEFT_OK : WEFT_ERR_INPUT;
+  }
   default: {
     const weft_status st = weft_zstd_next(ctx, s->zstd, from, size, to, whole, &made);
     return st == WEFT_OK && made != whole ? WEFT_ERR_INPUT : st;

@@ -74,15 +74,13 @@ static weft_status expand(weft_ctx *ctx, weft_codec codec, weft_inflater *inflat
     st = weft_zstd_next(ctx, zstd, x->at, x->size, to, room, made);
     if (st == WEFT_ERR_INPUT && *made > room) return WEFT_OK;
   } else {
-    WEFT_TRY(weft_poll(ctx, 0, 0));
     const weft_deflated kind = codec == WEFT_CODEC_GZIP ? WEFT_DEFLATED_GZIP : WEFT_DEFLATED_ZLIB;
-    const weft_inflated got = weft_inflate(inflater, kind, x->at, x->size, to, room, made);
+    const weft_inflated got = weft_inflate(ctx, inflater, kind, x->at, x->size, to, room, made);
+    if (got == WEFT_INFLATE_STOPPED) return WEFT_ERR_INTERRUPT;
     if (got == WEFT_INFLATE_SHORT) *made = room + 1;
     if (got == WEFT_INFLATE_DAMAGED) st = WEFT_ERR_INPUT;
   }
-  if (st == WEFT_ERR_INPUT) return damaged(ctx, x, "a piece cannot be decompressed");
-done:
-  return st;
+  return st == WEFT_ERR_INPUT ? damaged(ctx, x, "a piece cannot be decompressed") : st;
 }
 
 /* What does not say at its beginning how much it becomes: as much as is wanted, or in ever more room. */

@@ -116,7 +116,7 @@ static weft_status read_chunks(weft_ctx *ctx, const weft_raw_rows *rows, const w
     uint8_t *place = (uint8_t *) x->to + wide * done, *to = shuffled ? shuffled : direct ? place : some;
     size_t made = 0;
     if (bytes > left ||
-        weft_inflate(work, WEFT_DEFLATED_ZLIB, from, (size_t) bytes, to, whole, &made) != WEFT_INFLATE_DONE ||
+        weft_inflate(NULL, work, WEFT_DEFLATED_ZLIB, from, (size_t) bytes, to, whole, &made) != WEFT_INFLATE_DONE ||
         made != whole) {
       st = damaged(ctx, rows, "a chunk cannot be inflated");
       goto done;
