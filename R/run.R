@@ -75,7 +75,8 @@ workers_of <- function(param) {
   need_package("BiocParallel", "A BPPARAM")
   workers <- tryCatch(BiocParallel::bpnworkers(param), error = function(e) NULL)
   if (!is_numbers(workers, 1L, min = 1, max = 4096, whole = TRUE)) {
-    abort_input("A BPPARAM must say how many workers it has, from 1 to 4096.", x = paste0("It is ", describe(param), "."))
+    abort_input("A BPPARAM must say how many workers it has, from 1 to 4096.",
+                x = paste0("It is ", describe(param), "."))
   }
   workers
 }

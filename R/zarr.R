@@ -106,8 +106,9 @@ numbers_of <- function(x) {
   if (is.numeric(x)) as.double(x) else if (length(x)) NULL else double()
 }
 
-# An array as list(shape, chunks, type, big, codecs, texts, fill, turned, key). `codecs` in the order in which they are
-# undone; `type` NULL and `problem` where something is unknown. key(place) is the file of a chunk.
+# An array as list(shape, chunks, type, shard, big, codecs, texts, fill, turned, problem, key). `codecs` in the order in
+# which they are undone; `type` NULL and `problem` where something is unknown. key(place) is the file of a chunk, or of
+# the several chunks of a shard.
 zarr_array_2 <- function(about) {
   separator <- if (identical(about$dimension_separator, "/")) "/" else "."
   type <- zarr_type_2(about$dtype)
@@ -134,32 +135,59 @@ zarr_type_2 <- function(type) {
   if (is.null(name)) NULL else list(name = name, big = startsWith(type, ">"))
 }
 
+# Codecs of version 3, as list(name, codecs), each with a name.
+named_codecs <- function(codecs) {
+  codecs <- lapply(codecs, function(codec) if (is.list(codec)) codec else list(name = codec))
+  list(name = vapply(codecs, function(codec) if (is_word(codec$name)) codec$name else "", ""), codecs = codecs)
+}
+
 zarr_array_3 <- function(about) {
-  codecs <- lapply(about$codecs, function(codec) if (is.list(codec)) codec else list(name = codec))
-  name <- vapply(codecs, function(codec) if (is_word(codec$name)) codec$name else "", "")
-  own <- c("bytes", "endian", "vlen-utf8", "transpose")
+  of <- named_codecs(about$codecs)
+  chunks <- numbers_of(about$chunk_grid$configuration$chunk_shape)
+  shard <- NULL
+  if (identical(of$name, "sharding_indexed")) { # a file holds several chunks
+    about_shard <- of$codecs[[1L]]$configuration
+    of <- named_codecs(about_shard$codecs)
+    whole <- chunks
+    chunks <- numbers_of(about_shard$chunk_shape)
+    shard <- list(per = if (length(chunks) == length(whole)) whole / chunks,
+                  first = identical(about_shard$index_location, "start"), index = named_codecs(about_shard$index_codecs)$name)
+  }
   type <- if (is_word(about$data_type) && about$data_type %in% names(zarr_sizes)) about$data_type
-  texts <- identical(about$data_type, "string") && "vlen-utf8" %in% name
-  order <- if ("transpose" %in% name) numbers_of(codecs[[match("transpose", name)]]$configuration$order)
-  d <- length(about$shape)
-  turned <- identical(order, rev(seq_len(d)) - 1)
-  unknown <- setdiff(name, c(own, zarr_codecs))
+  texts <- identical(about$data_type, "string") && "vlen-utf8" %in% of$name
+  order <- if ("transpose" %in% of$name) numbers_of(of$codecs[[match("transpose", of$name)]]$configuration$order)
+  turned <- identical(order, rev(seq_along(about$shape)) - 1)
   keys <- about$chunk_key_encoding
   separator <- keys$configuration$separator %||% if (identical(keys$name, "v2")) "." else "/"
+  bytes <- of$codecs[[match("bytes", of$name, 1L)]]
   problem <- if (is.null(type) && !texts) sprintf("has values of kind %s", describe(about$data_type))
-             else if (length(unknown)) sprintf("has chunks of kind %s", label_some(unknown))
-             else if (!is.null(order) && !turned && !identical(order, seq_len(d) - 1)) "has transposed chunks"
+             else if (!all(of$name %in% c("bytes", "endian", "vlen-utf8", "transpose", zarr_codecs))) {
+               sprintf("has chunks of kind %s", label_some(of$name))
+             }
+             else if (!is.null(order) && !turned && !identical(order, seq_along(about$shape) - 1)) {
+               "has transposed chunks"
+             }
              else if (!identical(about$chunk_grid$name, "regular")) "has chunks of several sizes"
              else if (!isTRUE(separator %in% c(".", "/")) || !isTRUE(keys$name %in% c("default", "v2"))) {
                "has chunks under unknown names"
              }
-  bytes <- codecs[[match("bytes", name, 1L)]]
-  list(shape = numbers_of(about$shape), chunks = numbers_of(about$chunk_grid$configuration$chunk_shape), type = type,
-       big = identical(bytes$configuration$endian, "big"), codecs = rev(name[name %in% zarr_codecs]), texts = texts,
-       fill = about$fill_value, turned = turned, problem = problem,
+             else shard_problem(shard)
+  list(shape = numbers_of(about$shape), chunks = chunks, type = type, shard = shard,
+       big = identical(bytes$configuration$endian, "big"), codecs = rev(of$name[of$name %in% zarr_codecs]),
+       texts = texts, fill = about$fill_value, turned = turned, problem = problem,
        key = function(place) {
          paste(c(if (identical(keys$name, "default")) "c", chunk_numbers(place)), collapse = separator)
        })
+}
+
+# NULL, or why a file of several chunks cannot be read.
+shard_problem <- function(shard) {
+  if (is.null(shard)) return(NULL)
+  if (!length(shard$per) || !is_numbers(shard$per, length(shard$per), min = 1, max = 1e6, whole = TRUE) ||
+      prod(shard$per) > 1e7) {
+    return("has shards that its chunks do not fill")
+  }
+  if (!identical(shard$index, "bytes") && !identical(shard$index, c("bytes", "crc32c"))) "has shards of unknown kind"
 }
 
 zarr_sizes <- c(bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, int32 = 4, uint32 = 4, int64 = 8, uint64 = 8,
@@ -231,35 +259,64 @@ zarr_part <- function(file, name, x, place, first, count, cache) {
   list(values = values, ranges = lapply(seq_along(place), function(k) seq(begin[k], end[k] - 1) - first[k] + 1))
 }
 
+# Where a chunk lies: list(path, label, first, size), or NULL where it is nowhere. `place` is in the file's order.
+zarr_find <- function(file, name, x, place, cache) {
+  in_file <- if (is.null(x$shard)) place else place %/% x$shard$per
+  part <- paste(name, x$key(in_file), sep = "/")
+  path <- file.path(file$path, part)
+  if (!file.exists(path) && !isTRUE(Sys.readlink(path) != "")) return(NULL)
+  whole <- list(path = path, label = part, first = 0, size = NA_real_)
+  if (is.null(x$shard)) return(whole)
+  index <- zarr_index(whole, x$shard, cache)
+  inside <- place %% x$shard$per
+  number <- sum(inside * rev(cumprod(c(1, rev(x$shard$per)[-length(inside)])))) # the last one counts fastest
+  begin <- index[2 * number + 1]
+  size <- index[2 * number + 2]
+  if (begin > 2^53 || size > 2^53) return(NULL)
+  utils::modifyList(whole, list(first = begin, size = size))
+}
+
+# Where each chunk of a shard begins and how many bytes it has. That of the last shard is kept.
+zarr_index <- function(whole, shard, cache) {
+  if (identical(cache$index$path, whole$path)) return(cache$index$numbers)
+  sum <- "crc32c" %in% shard$index
+  size <- 16 * prod(shard$per) + 4 * sum
+  first <- if (shard$first) 0 else max(0, file.size(whole$path) - size)
+  bytes <- zarr_bytes(whole$path, whole$label, if (sum) "crc32c" else character(), size - 4 * sum, first = first,
+                      size = size)
+  numbers <- .Call(C_weft_store_numbers, bytes, "uint64", FALSE)
+  cache$index <- list(path = whole$path, numbers = numbers)
+  numbers
+}
+
 # The values of a chunk in R's order of dimensions. The last one of each array is kept.
 zarr_chunk <- function(file, name, x, place, cache) {
-  key <- x$key(rev(place))
-  if (identical(cache[[name]]$key, key)) return(cache[[name]]$values)
-  cache[[name]] <- NULL
+  slot <- paste0("/", name)
+  if (identical(cache[[slot]]$place, place)) return(cache[[slot]]$values)
+  cache[[slot]] <- NULL
   number <- prod(x$chunks)
-  part <- paste(name, key, sep = "/")
-  path <- file.path(file$path, part)
   if (number > max_chunk / 8) wrong_file(file, sprintf("\"%s\" has chunks of %.0f values.", name, number))
-  if (!file.exists(path) && !isTRUE(Sys.readlink(path) != "")) values <- rep(zarr_fill(x), number)
-  else if (x$texts) values <- zarr_texts(file, path, part, x, number)
+  at <- zarr_find(file, name, x, rev(place), cache)
+  if (is.null(at)) values <- rep(zarr_fill(x), number)
+  else if (x$texts) values <- zarr_texts(file, at, x, number)
   else {
     whole <- number * zarr_sizes[[x$type]]
     if (whole > max_chunk) wrong_file(file, sprintf("\"%s\" has chunks of %.0f bytes.", name, whole))
-    bytes <- zarr_bytes(path, part, x$codecs, whole)
+    bytes <- zarr_bytes(at$path, at$label, x$codecs, whole, first = at$first, size = at$size)
     type <- if (x$type == "bool") "uint8" else x$type
     values <- .Call(C_weft_store_numbers, bytes, type, x$big)
     if (x$type == "bool") values <- values != 0L
   }
   d <- x$chunks
   if (length(d) > 1L) values <- if (x$turned) aperm(array(values, d)) else array(values, rev(d))
-  cache[[name]] <- list(key = key, values = values)
+  cache[[slot]] <- list(place = place, values = values)
   values
 }
 
-zarr_texts <- function(file, path, part, x, number) {
-  texts <- .Call(C_weft_store_texts, zarr_bytes(path, part, x$codecs))
+zarr_texts <- function(file, at, x, number) {
+  texts <- .Call(C_weft_store_texts, zarr_bytes(at$path, at$label, x$codecs, first = at$first, size = at$size))
   if (length(texts) != number || is.null(texts)) {
-    wrong_file(file, sprintf("\"%s\" has other texts than %.0f.", part, number))
+    wrong_file(file, sprintf("\"%s\" has other texts than %.0f.", at$label, number))
   }
   texts
 }

@@ -48,6 +48,8 @@ for kind, codecs in {"blosc": [BloscCodec(cname="lz4")], "bits": [BloscCodec(cna
                      "sum": [ZstdCodec(), Crc32cCodec()], "plain": []}.items():
     put(kind, compressors=codecs)
 put("columns", grid.astype("<i4"), (4, 3), filters=[TransposeCodec(order=(1, 0))], compressors=[])
+put("shards", chunks=(100,), shards=(1000,), compressors=[ZstdCodec()])
+put("shards_grid", sparse, (2, 3), shards=(4, 6), compressors=[], config={"write_empty_chunks": False})
 
 counts = sp.csc_matrix(np.where((i * 7 + j * 13) % 3 == 0, 1 + (i * j) % 50, 0).T.astype("uint32"))
 bp.DirMatrix.from_scipy_sparse(counts, at("bpcells_csc"))

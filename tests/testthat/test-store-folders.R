@@ -59,6 +59,17 @@ test_that("every codec, type, order and absent chunk is read", {
   file <- weft:::zarr_file(at("codecs_3.zarr"))
   for (name in c("blosc", "bits", "zstd", "gzip", "sum", "plain")) expect_equal(file$read(name), values, info = name)
   expect_equal(file$read("columns"), grid)
+  expect_equal(file$read("shards"), values)
+  expect_equal(file$read("shards", 990, 1020), values[990:2009])
+  expect_equal(file$read("shards_grid"), grid * (grid %% 40 == 5))
+  damaged <- at("codecs_3.zarr", "shards", "c", "1")
+  bytes <- bytes_of(damaged)
+  for (wrong in list(replace(bytes, length(bytes) - 20, as.raw(77)), utils::head(bytes, 60), raw())) {
+    writeBin(wrong, damaged)
+    expect_error(weft:::zarr_file(at("codecs_3.zarr"))$read("shards"), "checksum|ends at byte",
+                 class = "weft_error_input")
+  }
+  writeBin(bytes, damaged)
 })
 
 test_that("chunks without a file have the fill value, and those of other sizes are errors", {
