@@ -98,7 +98,8 @@ gmt_lines <- function(path) {
 #' go <- AnnotationDbi::select(org.Hs.eg.db, keys(org.Hs.eg.db, "SYMBOL"), "GOALL", "SYMBOL")
 #' gene_sets(fit, go[c("GOALL", "SYMBOL")])
 #' ```
-#' @seealso [gene_sets_ranked()], which needs no lists; [read_gmt()]; [weft_report()], whose `sets` puts the result on the page.
+#' @seealso [gene_sets_ranked()], which needs no lists; [read_gmt()]; [weft_report()], whose `sets` puts the result on
+#'   the page.
 #' @export
 #' @examples
 #' universe <- sprintf("gene%d", 1:200)

@@ -151,7 +151,8 @@ zarr_array_3 <- function(about) {
     whole <- chunks
     chunks <- numbers_of(about_shard$chunk_shape)
     shard <- list(per = if (length(chunks) == length(whole)) whole / chunks,
-                  first = identical(about_shard$index_location, "start"), index = named_codecs(about_shard$index_codecs)$name)
+                  first = identical(about_shard$index_location, "start"),
+                  index = named_codecs(about_shard$index_codecs)$name)
   }
   type <- if (is_word(about$data_type) && about$data_type %in% names(zarr_sizes)) about$data_type
   texts <- identical(about$data_type, "string") && "vlen-utf8" %in% of$name
