@@ -332,7 +332,7 @@ autoplot.weft_modules <- function(object, ...) {
   ggplot2::ggplot(shown, ggplot2::aes(x = variable, y = module, fill = correlation)) + ggplot2::geom_tile() +
     ggplot2::geom_text(ggplot2::aes(label = label, fontface = ifelse(found, "bold", "plain"))) +
     ggplot2::scale_fill_gradientn(colours = relation_colours(5L), limits = c(-1, 1)) +
-    ggplot2::labs(x = NULL, y = NULL, title = "Eigengenes and variables (bold: q <= 0.05)") +
+    ggplot2::labs(x = NULL, y = NULL, title = "Correlations (bold: q <= 0.05)") +
     ggplot2::theme_minimal()
 }
 

@@ -175,7 +175,7 @@ draw_relations <- function(r, ...) {
   on.exit(graphics::par(old))
   settings <- list(x = seq_len(count), y = seq_len(k), z = t(table$r[k:1, , drop = FALSE]), zlim = c(-1, 1),
                    col = relation_colours(101L), axes = FALSE, xlab = "", ylab = "",
-                   main = "Eigengenes and variables: correlation (bold: q <= 0.05)", cex.main = 1)
+                   main = "Correlations (bold: q <= 0.05)", cex.main = 1)
   do.call(graphics::image, utils::modifyList(settings, list(...)))
   graphics::axis(1, seq_len(count), names, las = 2, tick = FALSE)
   graphics::axis(2, seq_len(k), rev(rownames(table$r)), las = 1, tick = FALSE)

@@ -79,9 +79,9 @@ preserved <- function(z, own, membership, permutations, key, stream) {
   }, numeric(2L))
   centre <- rowMeans(random)
   spread <- apply(random, 1L, stats::sd)
-  scaled <- function(v) ifelse(spread > 0, (v - centre) / spread, 0)
+  scaled <- function(v) (v - centre) / ifelse(spread > 0, spread, Inf)
   score <- mean(scaled(found))
-  chance <- colMeans(matrix(scaled(random), 2L))
+  chance <- colMeans(scaled(random))
   list(density = found[1L], agreement = found[2L], z_density = scaled(found)[1L], z_agreement = scaled(found)[2L],
        z = score, p_value = (1 + sum(chance >= score - 1e-12)) / (permutations + 1))
 }

@@ -42,13 +42,9 @@ adjusted_rand <- function(a, b) {
   if (rows + columns == 2 * chance) 1 else (pairs(both) - chance) / ((rows + columns) / 2 - chance)
 }
 
-# With its power of 6, or with the one that pickSoftThreshold() recommends, where it does.
-wgcna_modules <- function(x, tuned = FALSE) {
-  power <- 6
+wgcna_modules <- function(x) {
   quiet <- capture.output(suppressWarnings(suppressMessages({
-    if (tuned) power <- pickSoftThreshold(x, verbose = 0)$powerEstimate
-    fit <- blockwiseModules(as.data.frame(x), power = if (is.na(power)) 6 else power, maxBlockSize = 2e4,
-                            numericLabels = TRUE, verbose = 0)
+    fit <- blockwiseModules(as.data.frame(x), maxBlockSize = 2e4, numericLabels = TRUE, verbose = 0)
   })))
   fit$colors
 }
@@ -61,12 +57,12 @@ table_of <- function(seeds, kinds) {
     got <- sapply(seeds, function(seed) {
       d <- planted(kind, seed)
       ours <- suppressWarnings(gene_modules(gene_quality(d$x, transform = "none"), seed = 1))$module
-      c(score(d$truth, ours), if (peer) c(score(d$truth, wgcna_modules(d$x)), score(d$truth, wgcna_modules(d$x, TRUE))))
+      c(score(d$truth, ours), if (peer) score(d$truth, wgcna_modules(d$x)))
     })
     row <- data.frame(kind, planted = length(setdiff(unique(planted(kind, seeds[1])$truth), 0)), sets = length(seeds),
                       weft = mean(got[1, ]), sd = stats::sd(got[1, ]), modules = mean(got[2, ]))
     if (peer) row <- cbind(row, wgcna = mean(got[3, ]), wgcna_sd = stats::sd(got[3, ]), wgcna_modules = mean(got[4, ]),
-                           tuned = mean(got[5, ]), tuned_modules = mean(got[6, ]))
+                           ahead = sum(got[1, ] >= got[3, ]))
     utils::write.table(format(row, digits = 2), quote = FALSE, row.names = FALSE, sep = ",",
                        col.names = kind == kinds[1])
   }

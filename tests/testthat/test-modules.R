@@ -294,8 +294,24 @@ test_that("preservation has the statistics of the definition, and tells modules 
     expect_identical(found$common[k], as.double(length(genes)))
   }
   expect_true(all(found$z > 4 & found$p_value == 0.01))
+  common <- intersect(names(m$module), colnames(other)) # z and p of one module, from random genes in its place
+  genes <- intersect(names(m$module)[m$module == 3L], common)
+  weight <- m$membership[genes, 3]
+  values <- function(at) {
+    y <- z[, at] * rep(sign(weight), each = 80)
+    own <- sapply(seq_along(at), function(g) cor(y[, g], y[, -g] %*% abs(weight)[-g]))
+    c(mean(cor(y)[upper.tri(diag(length(at)))]), cor(abs(weight), own))
+  }
+  random <- sapply(1:99, function(b) {
+    values(common[order(weft:::draws("uniform", length(common), key = c(0, 2), stream = 3,
+                                     first = b * length(common)))[seq_along(genes)]])
+  })
+  each <- (values(genes) - rowMeans(random)) / apply(random, 1, sd)
+  expect_equal(c(found$z_density[3], found$z_agreement[3], found$z[3]), c(each, mean(each)), tolerance = 1e-6)
   noise <- matrix(rnorm(length(other)), nrow(other), dimnames = dimnames(other))
-  expect_true(all(abs(module_preservation(m, noise, permutations = 99, seed = 2)$z) < 4))
+  chance <- module_preservation(m, noise, permutations = 99, seed = 2)
+  expect_true(all(abs(chance$z) < 4 & chance$p_value > 0.02))
+  expect_gt(max(chance$p_value), 0.3)
   lost <- module_preservation(m, d$x[81:160, c(names(m$module)[m$module != 2L], names(m$module)[m$module == 2L][1:2])],
                               permutations = 19, seed = 1)
   expect_identical(is.na(lost$z), c(FALSE, TRUE, FALSE))
