@@ -32,7 +32,7 @@ typedef struct weft_bn_problem {
    * categories; the logarithms of the units that they were divided by. NULL elsewhere */
   const int32_t *number;
   const double *numbers, *log_unit;
-  const int32_t *set;    /* n × p, nonzero where a row's node was set from outside; NULL: nowhere */
+  const int32_t *set; /* n × p, nonzero where a row's node was set from outside; NULL: nowhere */
   weft_bn_score score;
   double ess;
   /* BGe: scatter matrices p × p × groups of the posterior Wishart, the rows behind each, the group of each node */

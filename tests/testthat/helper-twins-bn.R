@@ -100,7 +100,8 @@ twins_bn <- function() {
                                          run = backend, control = list(thin = 9))))
       }
       numbers <- as.data.frame(matrix(stats::rnorm(60 * 6), 60))
-      c(lapply(setdiff(weft:::bn_score_types, "bge"), each), list(each("bge", numbers)),
+      c(lapply(setdiff(weft:::bn_score_types, c("bge", weft:::mixed_scores)), each), list(each("bge", numbers)),
+        lapply(weft:::mixed_scores, each, data = cbind(d[1:60, 1:3], numbers[1:3])),
         lapply(c("bdeu", "k2"), each, interventions = rep(c(NA, "x01", "x05"), 30)))
     }),
     "bn_learn, layers of scores thousands of nats apart" = list(tolerance = 0, work = function(backend) {

@@ -7,10 +7,11 @@ test_that("scores of networks are those of score_kinds.h", {
   expect_identical(kinds$name, weft:::bn_score_types)
   for (f in list(bn_scores, bn_local_score, bn_score)) expect_identical(offered(f), kinds$name)
   for (f in list(bn_learn, bn_exact)) expect_identical(offered(f), kinds$name[1L])
-  expect_setequal(setdiff(offered(weft:::gene_bayes_control), "auto"), kinds$name)
+  expect_setequal(setdiff(offered(weft:::gene_bayes_control), "auto"),
+                  setdiff(kinds$name, weft:::mixed_scores)) # genes are of one kind
   expect_identical(kinds$name[kinds$gauss], "bge")
-  expect_identical(kinds$name[!kinds$device], c("bds", "bge"))
-  expect_identical(kinds$name[!kinds$joint], c("k2", "bds"))
+  expect_identical(kinds$name[!kinds$device], c("bds", "bge", weft:::mixed_scores))
+  expect_identical(kinds$name[!kinds$joint], c("k2", "bds", weft:::mixed_scores))
 })
 
 test_that("a score that C does not know is an internal error", {

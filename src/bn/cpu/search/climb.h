@@ -32,10 +32,10 @@ typedef struct weft_bn_climber {
   size_t moved_count, best_moved;
   size_t kicks_left;
   int lane;
-  int64_t began_total; /* of the order from which a lane began */
-  int local;           /* after a kick: a node that changed is queued, those around it are not */
-  int checked;         /* all nodes were tried since anything moved, or need not be */
-  int stale;           /* candidates have changed since the values were computed */
+  int64_t began_total;  /* of the order from which a lane began */
+  int local;            /* after a kick: a node that changed is queued, those around it are not */
+  int checked;          /* all nodes were tried since anything moved, or need not be */
+  int stale;            /* candidates have changed since the values were computed */
   uint64_t *thinned_at; /* p: a hash of the nodes before it when its parents were thinned last */
   int done;
   /* one move */

@@ -42,7 +42,7 @@ typedef struct weft_bn_trees {
   weft_bn_stem *stem;
   weft_bn_branch *branch;
   size_t stems, branches, max_stems, max_branches;
-  int shared; /* by threads */
+  int shared;              /* by threads */
   weft_bn_thinned thinned; /* count NULL: none are looked for */
 } weft_bn_trees;
 

@@ -299,7 +299,7 @@ static weft_status make_lists(weft_ctx *ctx, weft_arena *mem, table_job *job)
       WEFT_TRY(weft_fail_column(ctx, i,
                                 "has no set of parents that can be scored: with so many levels, its own or "
                                 "those of parents that are required, the penalty of this score is too large; or it "
-                            "is a number that does not vary, or has too few rows."));
+                                "is a number that does not vary, or has too few rows."));
   }
   for (size_t size = 1; any; size++) WEFT_TRY(add_size(ctx, mem, job, size, &any));
 done:

@@ -4,9 +4,9 @@
  *     Σ_k [ln p(rows of configuration k)] - penalty × q (c + 2)      q configurations, whether they occur or not
  *     ln p = -n/2 (ln 2π + ln s²) - (n - c - 1)/2                    s² = sum of squared residuals / (n - c - 1)
  *
- * There is no such score when a configuration that occurs has no more than c + 1 rows, or no residual variance. A number
- * that others determine within a configuration has no slope there. Values depend on the set alone: parents are taken in
- * ascending order, rows in that of the data. */
+ * There is no such score when a configuration that occurs has no more than c + 1 rows, or no residual variance. A
+ * number that others determine within a configuration has no slope there. Values depend on the set alone: parents are
+ * taken in ascending order, rows in that of the data. */
 /* Build: shared. */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define COLLINEAR 1e-10 /* of its variance, what may be left of a number that others determine */
 #define EXACT 1e-13     /* the same of the node itself */
-#define MOST_UNITS 2e15
+#define MAX_UNITS 2e15
 
 weft_status weft_bn_mixed_make(weft_arena *mem, const weft_bn_ready *ready, weft_bn_mixed *out)
 {
@@ -47,7 +47,8 @@ static void sort_by(const weft_bn_ready *ready, weft_bn_mixed *mixed, size_t v, 
   mixed->row = sorted;
 }
 
-/* Sorts the rows by the categories, unless they are, and notes where configurations end. Returns how many rows count. */
+/* Sorts the rows by the categories, unless they are, and notes where configurations end. Returns how many rows count.
+ */
 static size_t sort_rows(const weft_bn_ready *ready, weft_bn_mixed *mixed, size_t i, const size_t *by, size_t count)
 {
   const weft_bn_problem *problem = ready->problem;
@@ -94,8 +95,8 @@ static double dot(const double *a, const double *b, size_t n)
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* The child's sum of squared residuals: `value` has `count` columns of n centred numbers, the child last, which are made
- * orthogonal one after the other. Negative when the parents determine the child. */
+/* The child's sum of squared residuals: `value` has `count` columns of n centred numbers, the child last, which are
+ * made orthogonal one after the other. Negative when the parents determine the child. */
 static double residual(double *value, size_t count, size_t n)
 {
   double left = 0;
@@ -145,5 +146,5 @@ int64_t weft_bn_mixed_value(const weft_bn_ready *ready, weft_bn_mixed *mixed, si
   total -= (double) rows * problem->log_unit[i];
   total -= weft_bn_penalty_of(problem->score, (double) rows) * configurations * (double) (numbers + 2);
   total *= ready->unit;
-  return total > -MOST_UNITS ? (int64_t) rint(total) : WEFT_BN_NEVER;
+  return total > -MAX_UNITS ? (int64_t) rint(total) : WEFT_BN_NEVER;
 }
