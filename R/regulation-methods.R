@@ -32,6 +32,12 @@ as.data.frame.weft_regulation <- function(x, ..., fdr = attr(x, "fdr")) {
               sign = edges$signed_area[kept] / edges$area[kept],
               direction = direction_share(x, from, to, weight[by_weight]),
               frequency = frequency, area = edges$area[kept] / (attr(x, "steps") * halves))
+  if (!is.null(edges$evidence)) {
+    own <- edges$effect[kept]
+    out$sign <- ifelse(is.na(own), out$sign, own)
+    out$evidence <- evidence_words[edges$evidence[kept]]
+    out[c("shift", "shift_q")] <- list(edges$shift[kept], edges$shift_q[kept])
+  }
   if (!is.null(edges$q_value)) out$q_value <- edges$q_value[kept]
   out$expected_false <- if (isFALSE(attr(x, "complementary"))) rep(NA_real_, length(kept))
                         else expected_false(frequency, attr(x, "steps"), halves / 2, nrow(x), ncol(x))
@@ -105,6 +111,8 @@ print.weft_regulation <- function(x, n = 6L, ...) {
   }
   if (!is.null(attr(x, "normalised"))) cat_wrapped(attr(x, "normalised"))
   if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
+  if (!is.null(series_text(x))) cat_wrapped(series_text(x))
+  if (!is.null(interventions_text(x))) cat_wrapped(interventions_text(x))
   if (!is.null(stability_text(x))) cat_wrapped(stability_text(x))
   print_first(as.data.frame(x, fdr = NULL), n, digits = 3L)
   invisible(x)

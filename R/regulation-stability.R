@@ -22,8 +22,11 @@ regulation_stability <- function(data, found, runs, how) {
     rows <- -(orders[seq_len(left_out), k] + 1L)
     rest <- data[rows, , drop = FALSE]
     how$size <- how$size[rows]
+    how$outcomes <- if (!is.null(how$outcomes)) how$outcomes[rows, , drop = FALSE]
+    how$shifts <- if (!is.null(how$shifts)) shifts_without(how$shifts, how$sample[-rows])
+    how$order <- NULL # there are no null copies
     scores <- scores_of(rest, how$size, how$host)
-    choices <- regulation_choices(scores, halves_of(rest, how), how, part_of_runs(1 + k, 1 + runs))
+    choices <- outcome_choices(scores, halves_of(rest, how), how, part_of_runs(1 + k, 1 + runs))
     mean(whole %in% heaviest(regulation_network(choices, 0, common_of(rest, scores, how), how), top))
   }, 0)
   list(overlap = if (top > 0) mean(overlap) else NA_real_, top = top, left_out = left_out, samples = n, runs = runs)

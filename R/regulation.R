@@ -9,7 +9,7 @@
 #'   transformations do not matter. With n < 100 samples the ranks alone say too little: then z is a mixture of n / 100
 #'   parts normal scores and 1 - n / 100 parts distance from the median, in units of the median absolute deviation and
 #'   cut off where normal scores end. Such values should be on a scale on which they are not very skewed, such as a
-#'   logarithmic one. A regulator offers its scores z and, with `nonlinear`, max(z, 0) and min(z, 0), so that thresholds
+#'   logarithmic one. A regulator offers its scores z and, with the setting `nonlinear`, max(z, 0) and min(z, 0), so that thresholds
 #'   and saturation can be fitted. In every half of the samples, forward selection chooses `steps` features for each
 #'   target, each time the one that lowers the residual variance most. The *area* of an edge is the mean over halves of
 #'   (steps - s + 1) / steps, where s is the step at which the regulator was chosen, and of 0 where it was not (Haury
@@ -47,17 +47,47 @@
 #' | column | meaning |
 #' |---|---|
 #' | `weight` | from 0 to 1; the edges are ranked by it |
-#' | `sign` | from -1 to 1: the sign of the regulator's effect, averaged over the times it was chosen |
+#' | `sign` | from -1 to 1: the sign of the regulator's effect, averaged over the times it was chosen; where there is evidence of interventions, that of the shift: of opposite sign where the regulator was lowered and the target rose |
 #' | `direction` | the share of this edge in the sum of the weights of both directions; `NA` where the target is not a regulator |
 #' | `frequency` | the share of the halves in which the regulator was chosen |
 #' | `area` | see Method |
 #' | `q_value` | the smallest false discovery rate at which the edge is kept |
+#' | `evidence` | with `interventions`: `"intervention"` where the shift has a q-value up to `r evidence_level`, `"observed"` where the area has (or neither has), `"both"`; edges that no regression chose are of interventions |
+#' | `shift` | with `interventions`: how much the gene is shifted in samples in which the regulator was perturbed, in units of the data; `NA` where it was not |
+#' | `shift_q` | the q-value of the shift, among all shifts |
 #' | `expected_false` | an upper bound on the expected number of false edges of at least this frequency, by Shah and Samworth (2013) for unimodal frequencies; `NA` for frequencies up to one half, and where pairs of halves share samples |
 #'
 #' @section False discoveries: In a null copy, the samples of all targets are permuted together, once for the whole run,
 #'   and everything is computed again. The q-value compares the numbers of edges that reach an area in the copies and in
 #'   the data. It controls edges between genes that do not depend on each other at all. Indirect and reversed edges are
 #'   dependences too, and are not counted as false.
+#'
+#' @section Interventions: A gene's values in samples in which it was perturbed itself say nothing of its regulators:
+#'   there, as an outcome of the regressions, it has its median elsewhere. As a regulator it keeps its values. The shift
+#'   of a gene by a perturbed regulator is the mean over the regulator's samples, less that of the controls or, where
+#'   there are fewer than `r min_controls` controls, the median over all samples that are not of the regulator. Several
+#'   perturbations of one sample are separated by least squares. A sample in which the regulator clearly changed the
+#'   other way round than in most of its samples counts with the opposite sign. The variance is that within the
+#'   samples of a regulator and among the controls or, where each regulator has few samples, that of all samples (from
+#'   the median absolute deviation), and moderated as in [gene_ranking()]. With one sample for each regulator, p-values
+#'   hold only if values are about normal.
+#'
+#'   The t-statistics become normal scores z. To what extent a shift is passed on by another perturbed regulator is
+#'   taken out: if i shifts k by a share f of what k's own perturbation changed in k, and k shifts j by s, then f s of the
+#'   shift of j by i is explained. `r 100 * path_share` % of |z| are replaced by the smallest distance that any such k
+#'   leaves, in standard errors of this difference. With w, the weight from regressions by the largest one, the evidence is
+#'   \eqn{e = \sqrt{1 + z^2} - 1 + 0.7 \log(1 + 99 w)}, and the weight of the edge e / (3 + e).
+#'
+#'   p-values of shifts, and those of areas (the share of areas in null copies that are as large), are put together by
+#'   the method of Simes, and q-values are those of Benjamini and Hochberg over all pairs. They are of effects, direct
+#'   or not.
+#'
+#' @section Time: With `time`, a sample of a series predicts what happens next. The outcome of the step from t to t + d is
+#'   the value towards which a gene moves, \eqn{(x(t + d) - r x(t)) / (1 - r)} with \eqn{r = 0.5^{d / h}}, where h is the
+#'   median step, so that steps may be irregular. Samples of a unit at the same time are replicates, whose mean is the
+#'   outcome. Samples outside of series are at rest: their outcomes are their own values. In null copies, steps meet the
+#'   outcomes of steps that are some places further on, so that neighbouring steps stay neighbours. With `interventions`
+#'   of samples outside of series, shifts are of these samples alone.
 #'
 #' @section Comparing conditions: With `compare =`, each condition has a network of its own. The same random draws
 #'   choose halves of equal size in each, and scores are computed within the condition, so that a gene that is merely
@@ -92,13 +122,20 @@
 #'   regulators helps more than anything else. `NULL`: all genes or, if there are more than 2,000, the 2,000 whose
 #'   squared correlations with the others vary most, in which case a message says so. `"all"`: all genes.
 #' @param targets names or numbers of the genes to be explained; `NULL`: all.
-#' @param nonlinear whether to offer max(z, 0) and min(z, 0) as well.
+#' @param interventions what was knocked out, knocked down or over-expressed in each sample: the name of the perturbed
+#'   gene, with NA, "" or a word such as "control" for controls, or several names joined by "+", ";" or ","; a list of
+#'   such names; a matrix with samples in rows, genes in columns and TRUE or 1 where a gene was perturbed; or the name
+#'   of a column of `colData(x)`. See Interventions.
+#' @param time the time of every sample of a series, NA for samples outside of series; or `list(time, unit)`, where unit
+#'   says which series a sample is of: the culture, animal or patient. Each may be the name of a column of
+#'   `colData(x)`. See Time.
 #' @param control a list of settings that are rarely needed:
 #'   * `steps`: how many features are chosen for a target in each half. `NULL`: the logarithm to base 2 of the number
 #'     of samples in a half, rounded down, less 1, but between 2 and 5 (for halves of 64 samples or more); and at most
 #'     half as many as there are regulators, rounded up.
 #'   * `resamples`: the number of halves of the samples: an even number.
 #'   * `null_copies`: the number of null copies; each takes about as long as the data. With 0 there are no q-values.
+#'   * `nonlinear`: whether to offer max(z, 0) and min(z, 0) as well.
 #'   * `stability`: whether to compute how stable the network is. `NULL`: if that takes less than about a second and
 #'     there are null copies.
 #' @param seed a whole number that seeds the choice of halves and leaves R's random number generator alone; `NULL` to
@@ -145,8 +182,16 @@
 #' regulation(e$x, regulators = factors, seed = 1, control = list(null_copies = 10))
 #'
 #' # Which genes explain one of them best, by straight lines alone?
-#' regulation(e$x, targets = "G18", nonlinear = FALSE, seed = 1,
-#'            control = list(steps = 3, resamples = 100, null_copies = 0))
+#' regulation(e$x, targets = "G18", seed = 1,
+#'            control = list(steps = 3, resamples = 100, null_copies = 0, nonlinear = FALSE))
+#'
+#' # In some samples TF01 was knocked out, and G20 and G21 fall.
+#' knocked <- e$x[1:20, ]
+#' knocked[, "TF01"] <- min(e$x[, "TF01"]) - 1
+#' knocked[, c("G20", "G21")] <- knocked[, c("G20", "G21")] - 2
+#' perturbed <- rep(c("", "TF01"), c(100, 20))
+#' regulation(rbind(e$x, knocked), regulators = factors, interventions = perturbed, seed = 1,
+#'            control = list(null_copies = 10))
 #'
 #' # In the second half of the samples TF02 no longer drives G26.
 #' half <- factor(rep(c("first", "second"), each = 50))
@@ -155,11 +200,11 @@
 #'                    control = list(resamples = 40, null_copies = 0))
 #' head(as.data.frame(both))
 # nolint end
-regulation <- function(x, regulators = NULL, targets = NULL, nonlinear = TRUE, compare = NULL, permutations = 100,
-                       transform = c("auto", "none", "counts"), assay = NULL, control = list(), seed = NULL, run = NULL,
-                       ...) {
+regulation <- function(x, regulators = NULL, targets = NULL, interventions = NULL, time = NULL, compare = NULL,
+                       permutations = 100, transform = c("auto", "none", "counts"), assay = NULL, control = list(),
+                       seed = NULL, run = NULL, ...) {
   run <- as_run(run, ranks = TRUE, dry_run = TRUE)
-  ranks <- join_ranks(run$ranks, "regulation", c(each_rank, "x", "compare"))
+  ranks <- join_ranks(run$ranks, "regulation", c(each_rank, "x", "compare", "interventions", "time"))
   control <- check_control(control, regulation_control)
   need_args("x")
   started <- proc.time()[[3L]]
@@ -169,13 +214,20 @@ regulation <- function(x, regulators = NULL, targets = NULL, nonlinear = TRUE, c
   if (resamples %% 2 != 0) {
     abort_input("`resamples` must be even: halves come in pairs.", x = sprintf("It is %g.", resamples))
   }
-  nonlinear <- check_flag(nonlinear, "nonlinear")
+  nonlinear <- check_flag(control$nonlinear, "nonlinear")
   copies <- check_number(control$null_copies, "null_copies", min = 0, max = 1000, whole = TRUE)
   permutations <- check_number(permutations, "permutations", min = 1, max = 1e5, whole = TRUE)
   stability <- if (!is.null(control$stability)) check_flag(control$stability, "stability")
   transform <- check_choice(transform, c("auto", "none", "counts"), "transform")
-  input <- regulation_input(x, assay, transform, is.null(compare))
+  plain <- is.null(interventions) && is.null(time)
+  input <- regulation_input(x, assay, transform, is.null(compare) && plain)
+  if (!is.null(compare) && !plain) {
+    abort_input("`compare` must be left out where `interventions` or `time` are given.",
+                i = "Call `regulation()` for the samples of each condition.")
+  }
   groups <- if (!is.null(compare)) compared_groups(compare, x, input$n)
+  tested <- if (!plain) tested_rows(input, x, interventions, time)
+  if (!is.null(tested)) input[c("data", "n")] <- list(tested$data, nrow(tested$data))
   half <- half_of(if (is.null(groups)) input$n else min(table(groups)))
   host <- run_control("cpu", run$threads, FALSE, input$names)
   key <- mi_key(seed)
@@ -184,14 +236,15 @@ regulation <- function(x, regulators = NULL, targets = NULL, nonlinear = TRUE, c
   blocks <- if (is_cells(placed)) cell_blocks
   if (!is.null(blocks)) half <- blocks %/% 2L * (input$n %/% blocks)
   scores <- scores_of(placed, input$size, host)
-  same_on_ranks(ranks, x = list(scores, input$names), compare = groups)
+  same_on_ranks(ranks, x = list(scores, input$names), compare = groups, others = tested)
   genes <- regulation_genes(input, scores, regulators, targets, host)
+  if (!is.null(tested$shifts)) need_perturbed(tested$shifts$perturbed, genes$regulators + 1L)
   sizes <- lengths(genes[c("regulators", "targets")])
   steps <- steps %||% usual_steps(half, sizes[[1L]])
   cost_of <- function(copies, threads, calls = 1) {
     regulation_plan(if (is.null(blocks)) "dense" else "cells", n = input$n, p = input$p,
                     stored = if (is.null(blocks)) 0 else length(input$data@x), regulators = sizes[[1L]],
-                    targets = sizes[[2L]], steps = steps, resamples = resamples, hinges = nonlinear, copies = copies,
+                    targets = sizes[[2L]], steps = steps, resamples = resamples, hinges = nonlinear, copies = copies + !plain,
                     calls = calls, threads = threads)
   }
   runs <- if (!is.null(groups)) 1 + permutations
@@ -204,7 +257,8 @@ regulation <- function(x, regulators = NULL, targets = NULL, nonlinear = TRUE, c
                          devices_for(run$devices, chosen$name, chosen$divided))
   how <- list(genes = genes, names = input$names, nonlinear = nonlinear, steps = steps, resamples = resamples,
               copies = copies, key = key, half = half, blocks = blocks, size = input$size, ranks = ranks,
-              control = control, host = host)
+              control = control, host = host, outcomes = tested$outcomes, order = tested$order,
+              sample = tested$sample, shifts = tested$shifts)
   settings <- list(method = "regulation", steps = steps, resamples = resamples, nonlinear = nonlinear, copies = copies,
                    picked = genes$picked, normalised = input$normalised)
   if (!is.null(groups)) {
@@ -216,16 +270,18 @@ regulation <- function(x, regulators = NULL, targets = NULL, nonlinear = TRUE, c
     }
     return(record(out, match.call(), chosen, started))
   }
-  choices <- regulation_choices(scores, halves_of(input$data, how), how, part_of_runs(1, 1 + runs))
+  choices <- outcome_choices(scores, halves_of(input$data, how), how, part_of_runs(1, 1 + runs))
   found <- regulation_network(choices, copies, common_of(input$data, scores, how), how)
   stable <- if (runs > 0) regulation_stability(input$data, found, runs, how)
   about <- c(run_record(match.call(), chosen, started), settings,
-             list(edges = found$edges, stability = stable, complementary = 2 * half <= input$n))
+             list(edges = found$edges, stability = stable, complementary = 2 * half <= input$n,
+                  interventions = found$about, series = tested$about))
   class <- c("weft_regulation", "weft_network", "matrix", "array")
   set_attributes(found$weights, c(list(class = class, format = result_format), about))
 }
 
-regulation_control <- function(steps = NULL, resamples = 200, null_copies = 1, stability = NULL) as.list(environment())
+regulation_control <- function(steps = NULL, resamples = 200, null_copies = 1, stability = NULL,
+                               nonlinear = TRUE) as.list(environment())
 
 # What others call arguments that have another name here.
 regulation_names_elsewhere <- c(
@@ -286,6 +342,23 @@ distinct_names <- function(names) {
 sparse_numbers <- function(x) {
   if (inherits(x, "dgCMatrix")) x
   else methods::as(methods::as(methods::as(x, "dMatrix"), "generalMatrix"), "CsparseMatrix")
+}
+
+# Rows of regressions whose outcomes are not the predictors' own values, with those of series_rows(): shifts, a list of
+# the samples that say what interventions do and what was perturbed in them.
+tested_rows <- function(input, x, interventions, time) {
+  perturbed <- if (!is.null(interventions)) perturbations(interventions, x, input$names, input$n)
+  times <- if (!is.null(time)) sample_times(time, x, input$n)
+  if (any(is.infinite(input$data))) {
+    abort_input("`x` must be finite where `interventions` or `time` are given.", x = "It has infinite values.")
+  }
+  out <- series_rows(input$data, times, perturbed)
+  if (nrow(out$data) < 4L) {
+    abort_input("`time` must leave at least 4 steps, or samples outside of series.",
+                x = sprintf("There are %d.", nrow(out$data)))
+  }
+  if (!is.null(perturbed)) out$shifts <- samples_of_shifts(input$data, perturbed, times)
+  out
 }
 
 fail_missing_values <- function(input) {
@@ -391,6 +464,19 @@ regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) 
   all
 }
 
+# As regulation_choices(); where outcomes differ from what predicts them, row i of the scores meets row i of the outcomes'
+# scores, which stand behind the others: a world that takes the place of the first, as a null copy's rows would.
+outcome_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) {
+  if (is.null(how$outcomes)) return(regulation_choices(scores, samples, how, part))
+  n <- nrow(scores)
+  if (length(how$order)) samples$partner <- series_partners(samples$partner, how$order, how$key)
+  behind <- matrix(n + seq_len(n) - 1L, n, 1L + ncol(samples$partner))
+  samples$partner <- rbind(cbind(seq_len(n) - 1L, samples$partner) + n, behind)
+  storage.mode(samples$partner) <- "integer"
+  choices <- regulation_choices(rbind(scores, regulation_scores(how$outcomes, how$host)), samples, how, part)
+  choices[, , -1L, , drop = FALSE]
+}
+
 # Of several runs that take equally long, the one that is under way.
 part_of_runs <- function(run, runs) list(run = run, runs = runs)
 
@@ -449,15 +535,16 @@ regulation_network <- function(choices, copies, common, how) {
                x = sprintf("%.1f GB are free.", have / 1e9), i = "Give fewer `regulators` or `targets`.")
   }
   edges <- regulation_edges(choices, length(regulators), 0L, control)
-  edges$q_value <- if (copies > 0) {
-    null <- lapply(seq_len(copies), function(copy) regulation_edges(choices, length(regulators), copy, control)$area)
-    area_q_values(edges$area, unlist(null, use.names = FALSE), copies)
-  }
+  null <- unlist(lapply(seq_len(copies), function(copy) {
+    regulation_edges(choices, length(regulators), copy, control)$area
+  }), use.names = FALSE)
+  if (copies > 0) edges$q_value <- area_q_values(edges$area, null, copies)
   full <- dim(choices)[1L] * dim(choices)[4L]
   weights <- matrix(0, length(regulators), length(targets), dimnames = list(regulators, targets))
   weights[pair_number(edges, dim(weights))] <- edge_weights(edges, how$genes, full, common, control)
   edges[c("share", "sums", "starts")] <- NULL
-  list(weights = weights, edges = edges)
+  found <- list(weights = weights, edges = edges)
+  if (is.null(how$shifts)) found else with_interventions(found, null, how)
 }
 
 # The least false discovery rate at which each edge is kept: of edges with at least some area, those that the copies

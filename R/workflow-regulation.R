@@ -12,7 +12,8 @@
 #' [gene_mi_network()] when one of them is its own, such as `method = "clr"`.
 #'
 #' @inheritParams gene_steps
-#' @param regulators,nonlinear,steps,resamples see [regulation()].
+#' @param regulators,interventions,time,nonlinear,steps,resamples see [regulation()]. `interventions` may name genes that
+#'   were filtered out: their samples are no controls.
 #' @param fdr false discovery rate of the edges that are shown; 1 for all.
 #' @param null_copies the number of null copies. By default there are enough of them for finely graded q-values even
 #'   with few genes: from one for 1,000 genes and more to 20 for 50 and fewer.
@@ -25,8 +26,9 @@
 #' @examples
 #' e <- weft_example("expression", n = 80, p = 30)
 #' gene_regulation(gene_quality(e$x, e$class, e$batch), resamples = 50, seed = 1)
-gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, null_copies = NULL, nonlinear = TRUE,
-                            steps = NULL, resamples = 200, genes = NULL, seed = NULL, run = NULL, ...) {
+gene_regulation <- function(x, class = NULL, regulators = NULL, interventions = NULL, time = NULL, fdr = 0.05,
+                            null_copies = NULL, nonlinear = TRUE, steps = NULL, resamples = 200, genes = NULL,
+                            seed = NULL, run = NULL, ...) {
   run <- as_run(run)
   check_dots(...)
   q <- checked_data(x, class)
@@ -34,8 +36,9 @@ gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, null
   chosen <- network_genes(q, genes, run$memory)
   data <- q$x[, chosen, drop = FALSE]
   null_copies <- null_copies %||% usual_copies(ncol(data))
-  net <- regulation(data, regulators, nonlinear = nonlinear, seed = seed, run = run,
-                    control = list(steps = steps, resamples = resamples, null_copies = null_copies))
+  net <- regulation(data, regulators, seed = seed, run = run,
+                    control = list(steps = steps, resamples = resamples, null_copies = null_copies,
+                                   nonlinear = nonlinear))
   set_attributes(net, list(fdr = if (attr(net, "copies") > 0) fdr, limited = attr(chosen, "limited")))
 }
 
@@ -101,7 +104,8 @@ sound_regulation <- function(r) {
     all(e$from >= 1L & e$from <= nrow(r) & e$to >= 1L & e$to <= ncol(r)) &&
     (is.null(e$q_value) || is.double(e$q_value) && length(e$q_value) == count) && is_number(attr(r, "steps")) &&
     is_number(attr(r, "resamples")) && is_number(attr(r, "copies")) && is_word(attr(r, "method")) &&
-    (is.null(attr(r, "fdr")) || is_number(attr(r, "fdr"))) && sound_stability(attr(r, "stability"))
+    (is.null(attr(r, "fdr")) || is_number(attr(r, "fdr"))) && sound_stability(attr(r, "stability")) && sound_interventions(r) &&
+    sound_series(attr(r, "series"))
 }
 
 # The overlap is NA where no edge was kept.

@@ -40,10 +40,9 @@ if (part %in% c("small", "all")) {
     s <- shapes[k, ]
     set.seed(k)
     x <- simulated(s$n, s$p, s$regulators)
-    run <- function(backend) regulation(x, regulators = seq_len(s$regulators), nonlinear = s$nonlinear, seed = k,
-                                        run = backend,
+    run <- function(backend) regulation(x, regulators = seq_len(s$regulators), seed = k, run = backend,
                                         control = list(steps = s$steps, null_copies = s$copies,
-                                                       resamples = s$resamples))
+                                                       resamples = s$resamples, nonlinear = s$nonlinear))
     cpu <- clock(function() run("cpu"))
     device <- clock(function() run("cuda"))
     cat(sprintf("%5d x %5d, %4d regulators, %3d halves: device %.3f s, CPU %.3f s, %s\n", s$n, s$p, s$regulators,

@@ -330,7 +330,7 @@ test_that("hard data", {
   huge <- cbind(a = rnorm(30) * 1e300, b = rnorm(30) * 1e-300, c = c(-Inf, Inf, rnorm(28)))
   expect_true(all(is.finite(regulation(huge, seed = 1, control = list(resamples = 10)))))
   same <- matrix(rep(rnorm(20), 5), 20) # five times one gene: the first that is not the target
-  net <- regulation(same, seed = 1, nonlinear = FALSE, control = list(resamples = 10))
+  net <- regulation(same, seed = 1, control = list(resamples = 10, nonlinear = FALSE))
   expect_identical(which(as.matrix(net) > 0, arr.ind = TRUE)[, 1], c(2L, 1L, 1L, 1L, 1L), ignore_attr = TRUE)
   one <- regulation(regulated(20, 5), regulators = 1, targets = 2, seed = 1, control = list(resamples = 4))
   expect_identical(dim(one), c(1L, 1L))

@@ -1,0 +1,386 @@
+# Interventions: samples in which a regulator was knocked out, knocked down or over-expressed. Each perturbed regulator
+# shifts the genes that depend on it. The shift is tested against controls with a variance that all genes have a say in
+# (ranking-moderate.R), cleared of what goes through other perturbed regulators, and put together with what
+# regression on the same samples says, in which a gene's own perturbed samples are no outcome.
+
+control_words <- c("", "control", "controls", "ctrl", "none", "non-targeting", "nontargeting", "wild type", "wildtype",
+                   "wt")
+min_controls <- 3L # fewer say less than all other samples do
+max_path_z <- 3    # from here on a shift is taken for one that may be passed on
+path_share <- 0.7  # of the evidence is what a path through another regulator does not explain
+evidence_level <- 0.05
+
+# ---- what was perturbed in which sample ----
+
+# list(sample, gene: one entry per perturbation, numbers of rows and columns; n). A gene that `names` lacks but `others`
+# has is negative: its samples are no controls, and nothing is said of it.
+perturbations <- function(interventions, x, names, n, others = NULL) {
+  if (inherits(interventions, "weft_perturbations")) return(interventions)
+  entries <- if (length(dim(interventions)) == 2L && !is.data.frame(interventions)) {
+    perturbed_columns(interventions, names, n)
+  } else {
+    perturbed_entries(sample_column(interventions, x, n, "interventions"), c(names, others), n)
+  }
+  found <- unlist(entries, use.names = FALSE)
+  unknown <- setdiff(found, c(names, others))
+  if (length(unknown)) {
+    abort_input("`interventions` must name genes of `x`, with NA or \"\" for controls.",
+                x = paste0("There is no gene ", label_some(unknown), "."),
+                i = "Leave these samples out, or name them as the columns of `x` are named.")
+  }
+  if (!length(found)) {
+    abort_input("`interventions` must name a gene in at least one sample.", x = "All samples are controls.")
+  }
+  gene <- match(found, names)
+  gene[is.na(gene)] <- -match(found[is.na(gene)], others)
+  once <- !duplicated(cbind(rep(seq_len(n), lengths(entries)), match(found, unique(found))))
+  structure(list(sample = rep(seq_len(n), lengths(entries))[once], gene = gene[once], n = n),
+            class = "weft_perturbations")
+}
+
+# A column of the sample table, where one is named.
+sample_column <- function(value, x, n, arg) {
+  if (!is_experiment(x) || !is.character(value) || length(value) != 1L || n == 1L) return(value)
+  samples <- container_samples(x)
+  if (value %in% names(samples)) return(samples[[value]])
+  abort_input(sprintf("`%s` must name a column of `%s`, or have one entry per sample.", arg, container_samples_name(x)),
+              x = sprintf("There is no \"%s\".", value), i = paste0("There are ", label_some(names(samples)), "."))
+}
+
+# A list with the names of the genes perturbed in each sample.
+perturbed_entries <- function(interventions, names, n) {
+  if (is.data.frame(interventions) || !is.list(interventions) && !is.factor(interventions) &&
+        !is.character(interventions) && !(is.logical(interventions) && all(is.na(interventions)))) {
+    abort_input(paste("`interventions` must have the name of the perturbed gene of every sample, NA for controls; or be",
+                      "a list of such names, or a matrix with samples in rows and genes in columns."),
+                x = paste0("It is ", describe(interventions), "."))
+  }
+  if (length(interventions) != n) {
+    abort_input(sprintf("`interventions` must have one entry per row of `x`: %d.", n),
+                x = sprintf("It has %d.", length(interventions)))
+  }
+  check_factor(interventions, "`interventions`")
+  entries <- if (is.list(interventions)) unclass(interventions) else as.list(as.character(interventions))
+  texts <- function(e) is.null(e) || is.character(e) || is.factor(e) || is.logical(e) && all(is.na(e))
+  odd <- which(!vapply(entries, texts, NA))
+  if (length(odd)) {
+    abort_input("Entries of `interventions` must be names of genes, NULL or NA.",
+                x = sprintf("Entry %d is %s.", odd[1L], describe(entries[[odd[1L]]])))
+  }
+  kinds <- unique(unlist(lapply(entries, as.character)))
+  parts <- stats::setNames(lapply(kinds, perturbed_genes, names), kinds)
+  lapply(entries, function(e) unlist(parts[match(as.character(e), kinds)], use.names = FALSE))
+}
+
+# "A", or "A+B" where that is not itself a gene; nothing for a control.
+perturbed_genes <- function(text, names) {
+  if (is.na(text)) return(character())
+  parts <- if (text %in% names) text else trimws(strsplit(text, "[+;,|]")[[1L]])
+  parts[parts %in% names | !tolower(parts) %in% control_words]
+}
+
+perturbed_columns <- function(interventions, names, n) {
+  if (nrow(interventions) != n) {
+    abort_input(sprintf("`interventions` must have as many rows as `x`: %d.", n),
+                x = sprintf("It has %d.", nrow(interventions)))
+  }
+  sparse <- inherits(interventions, "Matrix")
+  if (!sparse && !is.logical(interventions) && !is.numeric(interventions)) {
+    abort_input("A matrix of `interventions` must be logical or numeric, with TRUE or 1 where a gene was perturbed.",
+                x = paste0("It is ", describe(interventions), "."))
+  }
+  columns <- colnames(interventions)
+  if (is.null(columns) && ncol(interventions) == length(names)) columns <- names
+  if (is.null(columns)) {
+    abort_input("The columns of `interventions` must have the names of genes.", x = "They have none.")
+  }
+  if (anyNA(if (sparse) interventions@x else interventions)) {
+    abort_input("A matrix of `interventions` must not have missing values.")
+  }
+  at <- which(as.matrix(interventions != 0), arr.ind = TRUE)
+  unname(split(columns[at[, 2L]], factor(at[, 1L], seq_len(n))))
+}
+
+# list(data, sample, perturbed): samples that say what interventions do. Where regulators are perturbed outside of series
+# alone, these are the samples outside of series, at rest.
+samples_of_shifts <- function(data, perturbed, times) {
+  shifts <- list(data = data, sample = seq_len(perturbed$n), perturbed = perturbed)
+  if (is.null(times) || !all(is.na(times$time[perturbed$sample]))) return(shifts)
+  shifts_without(shifts, which(!is.na(times$time)))
+}
+
+shifts_without <- function(shifts, samples) {
+  kept <- which(!shifts$sample %in% samples)
+  at <- match(shifts$perturbed$sample, kept)
+  perturbed <- list(sample = at[!is.na(at)], gene = shifts$perturbed$gene[!is.na(at)], n = length(kept))
+  list(data = shifts$data[kept, , drop = FALSE], sample = shifts$sample[kept],
+       perturbed = structure(perturbed, class = "weft_perturbations"))
+}
+
+need_perturbed <- function(set, regulators) {
+  if (any(set$gene %in% regulators)) return(invisible())
+  abort_input("`interventions` must perturb one of the `regulators` at least.",
+              x = "None of the perturbed genes is among the regulators.")
+}
+
+# The data as outcomes: in samples in which a gene was perturbed, its value says nothing of its regulators, and is that
+# of the gene where it was left alone.
+outcomes_of <- function(data, set) {
+  own <- which(set$gene > 0L)
+  for (gene in unique(set$gene[own])) {
+    rows <- set$sample[set$gene == gene]
+    rest <- data[-rows, gene]
+    if (length(rest)) data[rows, gene] <- stats::median(rest)
+  }
+  data
+}
+
+# ---- shifts ----
+
+# Shifts of all genes by each perturbed regulator among `regulators` (columns, from 1). A list of matrices, regulators x
+# genes: shift, se, z (the normal score of the moderated t) and p; gene: the regulators' columns; raised: whether each
+# was raised; reference, samples: for print.
+#
+# Samples of a regulator count with the sign of its own change against the others of it, so that a knock-out and an
+# over-expression add up. Several perturbations in one sample are told apart by least squares. The reference is the
+# mean of the controls or, with fewer than three, the median over all samples that are not of the regulator.
+intervention_shifts <- function(data, set, regulators) {
+  n <- nrow(data)
+  unit <- apply(abs(data), 2L, max)
+  unit[unit == 0] <- 1
+  x <- data / rep(unit, each = n)
+  outcomes <- outcomes_of(x, set)
+  genes <- sort(unique(set$gene))
+  controls <- setdiff(seq_len(n), set$sample)
+  by_controls <- length(controls) >= min_controls
+  centre <- if (by_controls) colMeans(x[controls, , drop = FALSE]) else apply(outcomes, 2L, stats::median)
+  design <- perturbation_design(set, genes, x - rep(centre, each = n))
+  solved <- solve_design(design$matrix, outcomes - rep(centre, each = n))
+  spread <- shift_variance(outcomes, set, controls, solved, by_controls)
+  tested <- which(genes %in% regulators & genes > 0L)
+  genes <- genes[tested]
+  shift <- solved$shift[tested, , drop = FALSE]
+  share <- solved$share[tested]
+  weight <- design$mean[tested]^2 # of the reference's own error
+  if (by_controls) {
+    share <- share + weight / length(controls)
+  } else {
+    median_without <- medians_without(outcomes)
+    for (k in seq_along(genes)) {
+      rows <- set$sample[set$gene == genes[k]]
+      if (length(rows) == n) next
+      shift[k, ] <- shift[k, ] + design$mean[tested[k]] * (centre - median_without(rows))
+      share[k] <- share[k] + weight[k] * pi / 2 / (n - length(rows))
+    }
+  }
+  se <- sqrt(outer(share, spread$post))
+  t <- ifelse(se > 0, shift / se, 0)
+  log_p <- stats::pt(-abs(t), rep(spread$df, each = length(genes)), log.p = TRUE)
+  z <- -sign(t) * stats::qnorm(log_p, log.p = TRUE)
+  own <- cbind(seq_along(genes), genes)
+  shift[own] <- vapply(tested, function(k) {
+    rows <- which(design$matrix[, k] != 0)
+    gene <- genes[match(k, tested)]
+    mean(design$matrix[rows, k] * (x[rows, gene] - centre[gene]))
+  }, 0)
+  z[own] <- 0
+  list(gene = genes, shift = shift, se = se, z = z, t = t, p = pmin(2 * exp(log_p), 1), unit = unit,
+       raised = shift[own] > 0, reference = if (by_controls) "controls" else "samples", controls = length(controls))
+}
+
+# list(matrix: samples x genes with 1, or -1 where the gene changed the other way round than in most of its samples;
+# mean: of each gene's entries).
+perturbation_design <- function(set, genes, y) {
+  sign <- rep(1, length(set$gene))
+  own <- which(set$gene > 0L)
+  change <- y[cbind(set$sample[own], set$gene[own])]
+  spread <- apply(y, 2L, stats::mad)[set$gene[own]]
+  most <- stats::ave(change, set$gene[own])
+  sign[own][change * most < 0 & abs(change) > max_path_z * spread] <- -1
+  list(matrix = Matrix::sparseMatrix(set$sample, match(set$gene, genes), x = sign, dims = c(set$n, length(genes))),
+       mean = as.vector(tapply(sign, factor(set$gene, genes), mean)))
+}
+
+# Least squares: shift (genes of the design x genes), share (diagonal of the inverse), rest (residuals).
+solve_design <- function(design, y) {
+  inner <- as.matrix(Matrix::crossprod(design))
+  outer <- as.matrix(Matrix::crossprod(design, y))
+  if (all(inner[upper.tri(inner)] == 0)) {
+    share <- 1 / diag(inner)
+    shift <- outer * share
+  } else {
+    inverse <- tryCatch(chol2inv(chol(inner)), error = function(e) NULL)
+    if (is.null(inverse) || max(diag(inverse) * diag(inner)) > 1e8) {
+      abort_input("Every perturbed gene must be perturbed in other samples than the others of `interventions`.",
+                  x = "Some always come together, and their shifts cannot be separated.",
+                  i = "Leave one of them out.")
+    }
+    share <- diag(inverse)
+    shift <- inverse %*% outer
+  }
+  list(shift = shift, share = share, rest = y - as.matrix(design %*% shift))
+}
+
+# The variance of each gene among samples that are alike, and what all genes say of it (moderate()). Where regulators
+# have too few samples each, it is that of all samples about their median, as if few of them were shifted.
+shift_variance <- function(outcomes, set, controls, solved, by_controls) {
+  n <- nrow(outcomes)
+  alike <- if (by_controls) seq_len(n) else sort(unique(set$sample))
+  own <- tabulate(set$gene[set$gene > 0L], ncol(outcomes)) # samples in which a gene is no outcome
+  df <- length(alike) - nrow(solved$shift) - by_controls - pmax(own - 1L, 0L)
+  median_df <- 0.37 * (n - own) # the efficiency of the median absolute deviation
+  if (all(df >= median_df)) {
+    variance <- colSums(solved$rest[alike, , drop = FALSE]^2) / df
+  } else {
+    df <- median_df
+    at <- which(set$gene > 0L)
+    outcomes[cbind(set$sample[at], set$gene[at])] <- NA
+    variance <- apply(outcomes, 2L, stats::mad, na.rm = TRUE)^2
+    flat <- which(variance == 0)
+    variance[flat] <- apply(outcomes[, flat, drop = FALSE], 2L, stats::var, na.rm = TRUE)
+  }
+  variance[df <= 0] <- NA
+  moderate(variance, pmax(df, 0))
+}
+
+# A function of rows: medians of the columns of x without these. Of all rows in order, the place of the k-th that is left
+# goes on by one for each removed row up to it.
+medians_without <- function(x) {
+  n <- nrow(x)
+  columns <- seq_len(ncol(x))
+  place <- apply(x, 2L, rank, ties.method = "first")
+  sorted <- apply(x, 2L, sort)
+  function(rows) {
+    removed <- place[rows, , drop = FALSE]
+    value <- function(k) {
+      at <- rep(k, ncol(x))
+      repeat {
+        further <- k + colSums(removed <= rep(at, each = length(rows)))
+        if (all(further == at)) return(sorted[cbind(at, columns)])
+        at <- further
+      }
+    }
+    left <- n - length(rows)
+    (value((left + 1) %/% 2) + value(left %/% 2 + 1)) / 2
+  }
+}
+
+# What is left of |z| without paths: of regulator i, over each other perturbed regulator k that i shifts and that itself
+# shifts a gene, the shift that k passes on is that of k times the share of k's own change that i brings about. The least
+# distance between an observed shift and these counts for `path_share`, the observed one for the rest.
+direct_evidence <- function(effects) {
+  z <- abs(effects$z)
+  shift <- effects$shift
+  se <- effects$se
+  genes <- effects$gene
+  own <- shift[cbind(seq_along(genes), genes)]
+  own_se <- se[cbind(seq_along(genes), genes)]
+  known <- abs(own) > max_path_z * own_se
+  direct <- z
+  for (i in seq_along(genes)) {
+    for (k in setdiff(which(z[i, genes] > max_path_z & known), i)) {
+      to <- setdiff(which(z[k, ] > max_path_z), c(genes[i], genes[k]))
+      share <- shift[i, genes[k]] / own[k]
+      share_se <- sqrt(se[i, genes[k]]^2 + share^2 * own_se[k]^2) / abs(own[k])
+      error <- sqrt(se[i, to]^2 + share^2 * se[k, to]^2 + shift[k, to]^2 * share_se^2)
+      direct[i, to] <- pmin(direct[i, to], abs(shift[i, to] - share * shift[k, to]) / error)
+    }
+  }
+  (1 - path_share) * z + path_share * direct
+}
+
+# ---- one score ----
+
+# The network of regression, and shifts, put together. Evidence adds up: sqrt(1 + z^2) - 1, near |z|, of the shift, and
+# 0.7 log(1 + 99 w) of the weight w of regression relative to the greatest. p-values of both (Simes) give one q-value.
+with_interventions <- function(found, null, how) {
+  regulators <- how$genes$regulators + 1L
+  targets <- how$genes$targets + 1L
+  effects <- intervention_shifts(how$shifts$data, how$shifts$perturbed, regulators)
+  rows <- match(effects$gene, regulators)
+  columns <- targets
+  z <- direct_evidence(effects)[, columns, drop = FALSE]
+  weights <- found$weights
+  observed <- 0.7 * log1p(99 * weights / max(weights, .Machine$double.xmin))
+  total <- observed
+  total[rows, ] <- total[rows, ] + sqrt(1 + z^2) - 1
+  own <- cbind(match(targets, regulators), seq_along(targets))
+  own <- own[!is.na(own[, 1L]), , drop = FALSE]
+  total[own] <- 0
+  found$weights[] <- total / (3 + total)
+  found$edges <- edges_of_both(found$edges, null, effects, list(rows = rows, columns = columns, own = own),
+                               dim(weights), how)
+  found$about <- list(regulators = length(rows), perturbed = length(unique(how$shifts$perturbed$sample)),
+                      controls = effects$controls, reference = effects$reference)
+  found
+}
+
+# Edges of regression, and those with a shift of a p-value up to .05: with the shift, its q-value among all shifts, the
+# sign of the effect, which evidence there is, and the q-value of both together.
+edges_of_both <- function(edges, null, effects, at, shape, how) {
+  p <- matrix(NA_real_, shape[1L], shape[2L])
+  p[at$rows, ] <- effects$p[, at$columns]
+  p[at$own] <- NA
+  shift <- matrix(NA_real_, shape[1L], shape[2L])
+  shift[at$rows, ] <- (effects$shift * rep(effects$unit, each = length(at$rows)))[, at$columns]
+  raised <- rep(NA, shape[1L])
+  raised[at$rows] <- effects$raised
+  here <- pair_number(edges, shape)
+  further <- setdiff(which(p <= 0.05), here)
+  pairs <- c(here, further)
+  in_order <- order(pairs)
+  pairs <- pairs[in_order]
+  none <- integer(length(further))
+  out <- lapply(edges[c("area", "signed_area", "times", "both")], function(v) c(v, none)[in_order])
+  out <- c(list(from = as.integer((pairs - 1) %% shape[1L] + 1), to = as.integer((pairs - 1) %/% shape[1L] + 1)), out)
+  out$shift <- shift[pairs]
+  count <- prod(shape) - nrow(at$own)
+  q <- function(p) stats::p.adjust(p, "BH", max(count, length(p)))
+  shift_q <- stats::p.adjust(p, "BH")[pairs]
+  out$shift_q <- shift_q
+  observed_p <- if (how$copies > 0) area_p_values(out$area, null, how$copies * count) else rep(1, length(pairs))
+  shift_p <- p[pairs]
+  out$q_value <- q(ifelse(is.na(shift_p), observed_p,
+                          pmin(2 * pmin(shift_p, observed_p), pmax(shift_p, observed_p))))
+  often <- if (how$copies > 0) q(observed_p) <= evidence_level else 2 * out$times >= how$resamples
+  by_shift <- out$area == 0L | !is.na(shift_p) & shift_q <= evidence_level
+  by_area <- out$area > 0L & (often | !by_shift)
+  out$evidence <- 1L + by_shift + (by_shift & by_area)
+  out$effect <- ifelse(by_shift, as.integer(sign(out$shift)) * ifelse(raised[out$from], 1L, -1L), NA_integer_)
+  out
+}
+
+evidence_words <- c("observed", "intervention", "both")
+
+# The share of areas of null copies that reach each area.
+area_p_values <- function(area, null, count) {
+  top <- max(area, 0L)
+  if (top == 0L) return(rep(1, length(area)))
+  reach <- rev(cumsum(rev(tabulate(pmin(null, top), top))))
+  out <- rep(1, length(area))
+  out[area > 0L] <- (reach[area[area > 0L]] + 1) / (count + 1)
+  pmin(out, 1)
+}
+
+# ---- what print and reports say ----
+
+interventions_text <- function(x) {
+  a <- attr(x, "interventions")
+  if (is.null(a)) return(NULL)
+  e <- attr(x, "edges")
+  kept <- if (is.null(e$q_value)) seq_along(e$area) else which(e$q_value <= (attr(x, "fdr") %||% 0.05))
+  count <- tabulate(e$evidence[kept], 3L)
+  sprintf("%s perturbed in %s, compared with %s. Of %s at .05 %s seen in interventions, %s in regression, %s in both.",
+          several(a$regulators, "regulator"), several(a$perturbed, "sample"),
+          if (a$reference == "controls") several(a$controls, "control") else "the median of all other samples",
+          several(length(kept), "edge"), thousands(count[2L]), thousands(count[1L]), thousands(count[3L]))
+}
+
+sound_interventions <- function(r) {
+  a <- attr(r, "interventions")
+  e <- attr(r, "edges")
+  count <- length(e$area)
+  is.null(a) || is.list(a) && is_number(a$regulators) && is_number(a$perturbed) && is_number(a$controls) &&
+    is_word(a$reference) && is_bare(e$shift, "double", count) && is_bare(e$shift_q, "double", count) &&
+    is_integers(e$evidence, count, 1, 3) && is_bare(e$effect, "integer", count)
+}
