@@ -19,7 +19,7 @@ perturbations <- function(interventions, x, names, n, others = NULL) {
   entries <- if (length(dim(interventions)) == 2L && !is.data.frame(interventions)) {
     perturbed_columns(interventions, names, n)
   } else {
-    perturbed_entries(sample_column(interventions, x, n, "interventions"), c(names, others), n)
+    perturbed_entries(container_value(interventions, x, "interventions"), c(names, others), n)
   }
   found <- unlist(entries, use.names = FALSE)
   unknown <- setdiff(found, c(names, others))
@@ -39,8 +39,8 @@ perturbations <- function(interventions, x, names, n, others = NULL) {
 }
 
 # A column of the sample table, where one is named.
-sample_column <- function(value, x, n, arg) {
-  if (!is_experiment(x) || !is.character(value) || length(value) != 1L || n == 1L) return(value)
+container_value <- function(value, x, arg) {
+  if (!is_experiment(x) || !is.character(value) || length(value) != 1L) return(value)
   samples <- container_samples(x)
   if (value %in% names(samples)) return(samples[[value]])
   abort_input(sprintf("`%s` must name a column of `%s`, or have one entry per sample.", arg, container_samples_name(x)),
@@ -111,10 +111,14 @@ samples_of_shifts <- function(data, perturbed, times) {
 
 shifts_without <- function(shifts, samples) {
   kept <- which(!shifts$sample %in% samples)
-  at <- match(shifts$perturbed$sample, kept)
-  perturbed <- list(sample = at[!is.na(at)], gene = shifts$perturbed$gene[!is.na(at)], n = length(kept))
   list(data = shifts$data[kept, , drop = FALSE], sample = shifts$sample[kept],
-       perturbed = structure(perturbed, class = "weft_perturbations"))
+       perturbed = some_perturbations(shifts$perturbed, kept))
+}
+
+some_perturbations <- function(set, samples) {
+  at <- match(set$sample, samples)
+  structure(list(sample = at[!is.na(at)], gene = set$gene[!is.na(at)], n = length(samples)),
+            class = "weft_perturbations")
 }
 
 need_perturbed <- function(set, regulators) {
@@ -146,10 +150,10 @@ outcomes_of <- function(data, set) {
 # mean of the controls or, with fewer than three, the median over all samples that are not of the regulator.
 intervention_shifts <- function(data, set, regulators) {
   n <- nrow(data)
-  unit <- apply(abs(data), 2L, max)
-  unit[unit == 0] <- 1
+  outcomes <- outcomes_of(data, set)
+  unit <- column_units(outcomes)
   x <- data / rep(unit, each = n)
-  outcomes <- outcomes_of(x, set)
+  outcomes <- outcomes / rep(unit, each = n)
   genes <- sort(unique(set$gene))
   controls <- setdiff(seq_len(n), set$sample)
   by_controls <- length(controls) >= min_controls
@@ -188,15 +192,25 @@ intervention_shifts <- function(data, set, regulators) {
        raised = shift[own] > 0, reference = if (by_controls) "controls" else "samples", controls = length(controls))
 }
 
+# Standard deviations, 1 of constant columns; of numbers whose squares would overflow, too.
+column_units <- function(x) {
+  largest <- apply(abs(x), 2L, max)
+  largest[largest == 0] <- 1
+  unit <- largest * apply(x / rep(largest, each = nrow(x)), 2L, stats::sd)
+  ifelse(unit > 1e-14 * largest, unit, largest)
+}
+
 # list(matrix: samples x genes with 1, or -1 where the gene changed the other way round than in most of its samples;
 # mean: of each gene's entries).
 perturbation_design <- function(set, genes, y) {
   sign <- rep(1, length(set$gene))
-  own <- which(set$gene > 0L)
-  change <- y[cbind(set$sample[own], set$gene[own])]
-  spread <- apply(y, 2L, stats::mad)[set$gene[own]]
-  most <- stats::ave(change, set$gene[own])
-  sign[own][change * most < 0 & abs(change) > max_path_z * spread] <- -1
+  for (gene in genes[genes > 0L]) {
+    here <- which(set$gene == gene)
+    rows <- set$sample[here]
+    change <- y[rows, gene]
+    clear <- max_path_z * if (length(rows) < nrow(y)) stats::mad(y[-rows, gene]) else 0
+    sign[here][change * mean(change) < 0 & abs(change) > clear] <- -1
+  }
   list(matrix = Matrix::sparseMatrix(set$sample, match(set$gene, genes), x = sign, dims = c(set$n, length(genes))),
        mean = as.vector(tapply(sign, factor(set$gene, genes), mean)))
 }
@@ -310,7 +324,8 @@ with_interventions <- function(found, null, how) {
   found$weights[] <- total / (3 + total)
   found$edges <- edges_of_both(found$edges, null, effects, list(rows = rows, columns = columns, own = own),
                                dim(weights), how)
-  found$about <- list(regulators = length(rows), perturbed = length(unique(how$shifts$perturbed$sample)),
+  set <- how$shifts$perturbed
+  found$about <- list(regulators = length(rows), perturbed = length(unique(set$sample[set$gene %in% effects$gene])),
                       controls = effects$controls, reference = effects$reference)
   found
 }
@@ -368,12 +383,13 @@ interventions_text <- function(x) {
   a <- attr(x, "interventions")
   if (is.null(a)) return(NULL)
   e <- attr(x, "edges")
-  kept <- if (is.null(e$q_value)) seq_along(e$area) else which(e$q_value <= (attr(x, "fdr") %||% 0.05))
-  count <- tabulate(e$evidence[kept], 3L)
-  sprintf("%s perturbed in %s, compared with %s. Of %s at .05 %s seen in interventions, %s in regression, %s in both.",
+  fdr <- attr(x, "fdr") %||% 0.05
+  count <- tabulate(e$evidence[e$q_value <= fdr], 3L)
+  sprintf(paste("%s perturbed in %s, compared with %s. Of %s at a false discovery rate of %g, %s in interventions alone,",
+                "%s in regression alone, %s in both."),
           several(a$regulators, "regulator"), several(a$perturbed, "sample"),
           if (a$reference == "controls") several(a$controls, "control") else "the median of all other samples",
-          several(length(kept), "edge"), thousands(count[2L]), thousands(count[1L]), thousands(count[3L]))
+          several(sum(count), "edge"), fdr, thousands(count[2L]), thousands(count[1L]), thousands(count[3L]))
 }
 
 sound_interventions <- function(r) {

@@ -33,7 +33,7 @@ as.data.frame.weft_regulation <- function(x, ..., fdr = attr(x, "fdr")) {
               direction = direction_share(x, from, to, weight[by_weight]),
               frequency = frequency, area = edges$area[kept] / (attr(x, "steps") * halves))
   if (!is.null(edges$evidence)) {
-    own <- edges$effect[kept]
+    own <- as.double(edges$effect[kept])
     out$sign <- ifelse(is.na(own), out$sign, own)
     out$evidence <- evidence_words[edges$evidence[kept]]
     out[c("shift", "shift_q")] <- list(edges$shift[kept], edges$shift_q[kept])

@@ -7,6 +7,7 @@
 
 # list(unit: codes from 1, time), one per sample, NA where a sample has no place in a series.
 sample_times <- function(time, x, n) {
+  time <- container_times(time, x)
   given <- if (is.list(time)) unclass(time) else list(time)
   if (is.list(time) && (!length(given) %in% 1:2 || !all(names(given) %in% c("time", "unit", "")))) {
     abort_input("`time` must be the time of every sample, or `list(time, unit)`.",
@@ -14,7 +15,6 @@ sample_times <- function(time, x, n) {
                 i = "The unit is what was measured again and again: a culture, an animal, a patient.")
   }
   if (setequal(names(given), c("time", "unit"))) given <- given[c("time", "unit")]
-  given <- lapply(given, sample_column, x = x, n = n, arg = "time")
   point <- given[[1L]]
   if (inherits(point, c("Date", "POSIXt", "difftime"))) point <- as.double(point)
   if (!is.numeric(point) || is.object(point) || any(is.infinite(point))) {
@@ -32,6 +32,10 @@ sample_times <- function(time, x, n) {
   }
   outside <- is.na(point) | is.na(unit)
   list(unit = replace(unit, outside, NA), time = replace(as.double(point), outside, NA))
+}
+
+container_times <- function(time, x) {
+  if (is.list(time) && !is.object(time)) lapply(time, container_value, x, "time") else container_value(time, x, "time")
 }
 
 # list(data: what predicts; outcomes; sample: which sample each row is; order: rows of series in the order of time, one

@@ -290,7 +290,9 @@ regulation_names_elsewhere <- c(
   genes = "targets", targetlist = "targets", L = "steps", nsteps = "steps", nstepsLARS = "steps",
   nsplit = "resamples", subsamples = "resamples", halves = "resamples", B = "resamples", nboot = "resamples",
   hinges = "nonlinear", nulls = "null_copies", copies = "null_copies", group = "compare", groups = "compare",
-  condition = "compare", conditions = "compare", nperm = "permutations", nCores = "threads",
+  condition = "compare", conditions = "compare", unit = "time", series = "time", pseudotime = "time",
+  perturbation = "interventions", perturbations = "interventions", guides = "interventions", knockouts = "interventions",
+  nperm = "permutations", nCores = "threads",
   ncores = "threads", nthreads = "threads"
 )
 

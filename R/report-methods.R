@@ -62,7 +62,7 @@ settings_table <- function(fit) {
   functions$network <- if (is_directed(fit$network)) gene_regulation else gene_mi_network
   steps <- intersect(names(functions), c("quality", names(fit)[!vapply(unclass(fit), is.null, NA)]))
   hidden <- c("x", "class", "batch", "assay", "backend", "threads", "progress", "seed", "memory", "network", "ranking",
-              "data", "...", "covariates", "symbols", "descriptions", "components", "subject")
+              "data", "...", "covariates", "symbols", "descriptions", "components", "subject", "interventions", "time")
   rows <- lapply(steps, function(step) {
     usual <- formals(functions[[step]])
     usual <- usual[setdiff(names(usual), hidden)]

@@ -73,6 +73,7 @@ network_words <- function(fit, edges) {
   paste(c(text, if (nzchar(chosen)) sprintf("The genes are those%s.", chosen),
           if (is.null(network_regulators(net))) paste("Without candidate regulators a pair is co-expression: it does",
                                                       "not say that one gene acts on the other."),
+          series_text(net), interventions_text(net),
           if (is_directed(net)) network_directions(edges, nrow(fit$quality$x)),
           controls_joined(edges), groups_joined(fit),
           if (nrow(hubs)) sprintf(paste("%s (correlation %s): what joins such genes to others may be whatever that",
@@ -109,7 +110,8 @@ weight_text <- function(net) {
   if (is_directed(net)) {
     return(paste("The weight of an edge, from 0 to 1, says how early and how often the first gene was chosen to",
                  "predict the second in random halves of the samples; it is higher where the first predicts other",
-                 "genes well, too."))
+                 if (is.null(attr(net, "interventions"))) "genes well, too."
+                 else "genes well, too, and where the second shifts when the first is perturbed."))
   }
   method <- attr(net, "method")
   if (method %in% names(network_methods)) sprintf("The weight of an edge %s.", network_methods[[method]]$weight)

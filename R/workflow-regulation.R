@@ -36,10 +36,38 @@ gene_regulation <- function(x, class = NULL, regulators = NULL, interventions = 
   chosen <- network_genes(q, genes, run$memory)
   data <- q$x[, chosen, drop = FALSE]
   null_copies <- null_copies %||% usual_copies(ncol(data))
-  net <- regulation(data, regulators, seed = seed, run = run,
+  net <- regulation(data, regulators, interventions = kept_interventions(q, interventions, colnames(data)),
+                    time = kept_times(q, time), seed = seed, run = run,
                     control = list(steps = steps, resamples = resamples, null_copies = null_copies,
                                    nonlinear = nonlinear))
   set_attributes(net, list(fdr = if (attr(net, "copies") > 0) fdr, limited = attr(chosen, "limited")))
+}
+
+# Mistakes in what says when and how samples were treated, before any work is done.
+check_network_step <- function(q, setting) {
+  if (!is.list(setting)) return(invisible())
+  given <- intersect(c("interventions", "time"), names(setting))
+  if (length(given) && !is_directed_step(q, names(setting))) {
+    abort_input(sprintf("`%s` needs the directed network of expression.", given[1L]),
+                x = if (q$kind == "expression") "`steps$network` asks for a network of mutual information."
+                    else "The data are levels.")
+  }
+  kept_interventions(q, setting$interventions, colnames(q$x))
+  kept_times(q, setting$time)
+  invisible()
+}
+
+# Of the samples that are kept; genes that are not in the network may have been perturbed, too.
+kept_interventions <- function(q, interventions, genes) {
+  if (is.null(interventions)) return(NULL)
+  set <- perturbations(interventions, NULL, genes, nrow(q$samples), setdiff(q$genes$gene, genes))
+  some_perturbations(set, which(q$samples$kept))
+}
+
+kept_times <- function(q, time) {
+  if (is.null(time)) return(NULL)
+  times <- sample_times(time, NULL, nrow(q$samples))
+  list(time = times$time[q$samples$kept], unit = times$unit[q$samples$kept])
 }
 
 # Both functions' arguments, told apart by name.
@@ -61,9 +89,11 @@ estimate_regulation <- function(n, genes, given, threads) {
   count <- if (is.null(regulators)) min(genes, most_regulators)
            else if (identical(regulators, "all")) genes
            else length(regulators)
+  outcomes <- !is.null(given("network", "interventions", NULL)) || !is.null(given("network", "time", NULL))
   regulation_plan("dense", n = n, regulators = count, targets = genes, steps = given("network", "steps", 5),
                   resamples = given("network", "resamples", 200), hinges = given("network", "nonlinear", TRUE),
-                  copies = given("network", "null_copies", usual_copies(genes)), calls = 1, threads = threads)
+                  copies = given("network", "null_copies", usual_copies(genes)) + outcomes,
+                  calls = 1, threads = threads)
 }
 
 # What report and print say of it.
@@ -73,19 +103,25 @@ regulation_text <- function(r, top) {
   sprintf("%s of %s %s at a false discovery rate of %g, %s with a clear direction%s", several(nrow(pairs), "pair"),
           several(length(network_features(r)), "gene"),
           if (is.null(network_regulators(r))) "co-expressed" else "with a regulator", attr(r, "fdr") %||% 1,
-          if (sure) thousands(sure) else "none", hub_text(r, top))
+          if (sure) thousands(sure) else "none",
+          paste(c(hub_text(r, top), sub("[.]$", "", c(series_text(r), interventions_text(r)))), collapse = ". "))
 }
 
 regulation_methods <- function(r) {
-  sprintf(paste("The network is directed: for every gene regressions on %d features of other genes were chosen by",
-                "forward selection on %d halves of the samples (stability selection, Haury and others 2012; edges are",
-                "ranked by how early and often they were chosen, by how much their regulator is, and, where all genes",
-                "have much in common, by correlations less their background). Edges are shown at a false discovery",
-                "rate of %g, estimated with %d cop%s of the",
-                "data whose targets were permuted."),
-          as.integer(attr(r, "steps")), as.integer(attr(r, "resamples")), attr(r, "fdr") %||% 1,
-          as.integer(attr(r, "copies")),
-          if (attr(r, "copies") == 1) "y" else "ies")
+  text <- sprintf(
+    paste("The network is directed: for every gene regressions on %d features of other genes were chosen by forward",
+          "selection on %d halves of the samples (stability selection, Haury and others 2012; edges are ranked by how",
+          "early and often they were chosen, by how much their regulator is, and, where all genes have much in common,",
+          "by correlations less their background). Edges are shown at a false discovery rate of %g, estimated with %d",
+          "cop%s of the data whose targets were permuted."),
+    as.integer(attr(r, "steps")), as.integer(attr(r, "resamples")), attr(r, "fdr") %||% 1,
+    as.integer(attr(r, "copies")), if (attr(r, "copies") == 1) "y" else "ies")
+  paste(c(text, if (!is.null(attr(r, "series"))) {
+    "Of time series, regulators at one time explained the value towards which their targets moved until the next."
+  }, if (!is.null(attr(r, "interventions"))) {
+    paste("Samples with perturbed regulators were no outcomes for these; shifts of other genes in them were tested by",
+          "moderated t-statistics, cleared of paths through other perturbed regulators, and added to the evidence.")
+  }), collapse = " ")
 }
 
 check_regulation <- function(x, arg = "x") {

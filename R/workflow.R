@@ -57,6 +57,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'   below); `NULL` when there is none.
 #' @param regulators names of the genes that may regulate others, such as transcription factors; see
 #'   [gene_regulation()]. A list of them helps networks more than anything else.
+#' @param interventions,time what was perturbed in each sample, and when samples of a series were taken: see
+#'   [regulation()], whose network they make.
 #' @param steps what single steps take: a list with, under a step's name, a list of arguments, `FALSE` or a function;
 #'   see below.
 #' @param run see [weft_run()]. `progress` shows what is done, with the time of each step, and `memory` bounds the
@@ -76,13 +78,16 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' fit
 #' head(as.data.frame(fit, what = "edges"))
 gene_network <- function(x, class = NULL, batch = NULL, covariates = NULL, regulators = NULL, symbols = NULL,
-                         steps = list(), assay = NULL, seed = NULL, run = NULL, ...) {
+                         interventions = NULL, time = NULL, steps = list(), assay = NULL, seed = NULL, run = NULL,
+                         ...) {
   run <- as_run(run, dry_run = TRUE)
   need_args("x")
   check_step_dots(...)
   call <- match.call()
   settings <- check_steps(steps)
-  settings$network <- with_regulators(settings$network, regulators)
+  settings$network <- with_network_arguments(settings$network, regulators = regulators,
+                                             interventions = container_value(interventions, x, "interventions"),
+                                             time = container_times(time, x))
   if (inherits(class, "formula")) {
     parts <- formula_parts(class, covariates)
     class <- parts$class
@@ -96,6 +101,10 @@ gene_network <- function(x, class = NULL, batch = NULL, covariates = NULL, regul
   work <- list(settings = settings, seed = seed, run = run, say = say)
   fit <- list(steps = NULL)
   if (is_many_cells(x, assay, settings$cells)) {
+    if (!is.null(interventions) || !is.null(time)) {
+      abort_input("`interventions` and `time` need samples, or cells that are not put together.",
+                  x = "Metacells are sums of cells.", i = "Take `steps = list(cells = FALSE)`, or `regulation()`.")
+    }
     if (!is.null(covariates)) {
       abort_input("`covariates` of single cells cannot be taken into account.",
                   x = "Metacells are made within `class` and `batch` alone.",
@@ -112,6 +121,7 @@ gene_network <- function(x, class = NULL, batch = NULL, covariates = NULL, regul
     do.call(gene_quality, c(list(x, class, batch, assay, covariates = covariates, symbols = symbols), args),
             quote = TRUE)
   })
+  check_network_step(fit$quality, settings$network)
   if (is.null(fit$quality$class)) work$settings[c("ranking", "pairs")] <- FALSE
   fit$left_out <- left_out_steps(fit$quality, work$settings)
   work$settings[names(fit$left_out)] <- FALSE
@@ -161,15 +171,18 @@ check_steps <- function(steps) {
   settings
 }
 
-# The network's arguments with the regulators that were named beside them.
-with_regulators <- function(setting, regulators) {
-  if (is.null(regulators) || isFALSE(setting)) return(setting)
-  if (!is.list(setting) || "regulators" %in% names(setting)) {
-    abort_input("`regulators` must be given once.",
-                x = if (is.list(setting)) "They are in `steps$network`, too."
+# The network's arguments with those that were given beside them.
+with_network_arguments <- function(setting, ...) {
+  given <- list(...)
+  given <- given[!vapply(given, is.null, NA)]
+  if (!length(given) || isFALSE(setting)) return(setting)
+  twice <- if (is.list(setting)) intersect(names(given), names(setting)) else names(given)
+  if (length(twice)) {
+    abort_input(sprintf("`%s` must be given once.", twice[1L]),
+                x = if (is.list(setting)) sprintf("It is in `steps$network`, too.")
                     else "`steps$network` is a function, which takes none.")
   }
-  c(setting, list(regulators = regulators))
+  c(setting, given)
 }
 
 # A formula in place of a class: its last variable is the class, and the others are covariates. They are columns of
