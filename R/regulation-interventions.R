@@ -142,7 +142,7 @@ outcomes_of <- function(data, set) {
 # ---- shifts ----
 
 # Shifts of all genes by each perturbed regulator among `regulators` (columns, from 1). A list of matrices, regulators x
-# genes: shift, se, z (the normal score of the moderated t) and p; gene: the regulators' columns; raised: whether each
+# genes: shift, se, t (moderated), its normal score z, and p; of a gene by itself 0 and NA; gene: the regulators' columns; raised: whether each
 # was raised; reference, samples: for print.
 #
 # Samples of a regulator count with the sign of its own change against the others of it, so that a knock-out and an
@@ -188,7 +188,9 @@ intervention_shifts <- function(data, set, regulators) {
     mean(design$matrix[rows, k] * (x[rows, gene] - centre[gene]))
   }, 0)
   z[own] <- 0
-  list(gene = genes, shift = shift, se = se, z = z, t = t, p = pmin(2 * exp(log_p), 1), unit = unit,
+  p <- pmin(2 * exp(log_p), 1)
+  p[own] <- NA
+  list(gene = genes, shift = shift, se = se, z = z, t = t, p = p, unit = unit,
        raised = shift[own] > 0, reference = if (by_controls) "controls" else "samples", controls = length(controls))
 }
 
@@ -305,8 +307,18 @@ direct_evidence <- function(effects) {
 
 # ---- one score ----
 
-# The network of regression, and shifts, put together. Evidence adds up: sqrt(1 + z^2) - 1, near |z|, of the shift, and
-# 0.7 log(1 + 99 w) of the weight w of regression relative to the greatest. p-values of both (Simes) give one q-value.
+# From where on |z| counts in full: 1 where many shifts stand out, more where |z| must be greater than 3.3 for a q-value of
+# .05, as most z are then noise, and large ones are tails.
+evidence_scale <- function(z, p) {
+  z <- abs(z)[!is.na(p)]
+  found <- stats::p.adjust(p[!is.na(p)], "BH") <= evidence_level
+  least <- if (any(found)) min(z[found]) else stats::qnorm(evidence_level / 2 / length(z), lower.tail = FALSE)
+  max(1, 3 * (least - 3))
+}
+
+# The network of regression, and shifts, put together. Evidence adds up: sqrt(d^2 + z^2) - d of the shift, with d from
+# evidence_scale(), and 0.7 log(1 + 99 w) of the weight w of regression relative to the greatest. p-values of both
+# (Simes) give one q-value.
 with_interventions <- function(found, null, how) {
   regulators <- how$genes$regulators + 1L
   targets <- how$genes$targets + 1L
@@ -316,8 +328,9 @@ with_interventions <- function(found, null, how) {
   z <- direct_evidence(effects)[, columns, drop = FALSE]
   weights <- found$weights
   observed <- 0.7 * log1p(99 * weights / max(weights, .Machine$double.xmin))
+  scale <- evidence_scale(effects$z, effects$p)
   total <- observed
-  total[rows, ] <- total[rows, ] + sqrt(1 + z^2) - 1
+  total[rows, ] <- total[rows, ] + sqrt(scale^2 + z^2) - scale
   own <- cbind(match(targets, regulators), seq_along(targets))
   own <- own[!is.na(own[, 1L]), , drop = FALSE]
   total[own] <- 0
@@ -335,7 +348,6 @@ with_interventions <- function(found, null, how) {
 edges_of_both <- function(edges, null, effects, at, shape, how) {
   p <- matrix(NA_real_, shape[1L], shape[2L])
   p[at$rows, ] <- effects$p[, at$columns]
-  p[at$own] <- NA
   shift <- matrix(NA_real_, shape[1L], shape[2L])
   shift[at$rows, ] <- (effects$shift * rep(effects$unit, each = length(at$rows)))[, at$columns]
   raised <- rep(NA, shape[1L])

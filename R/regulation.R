@@ -76,7 +76,9 @@
 #'   taken out: if i shifts k by a share f of what k's own perturbation changed in k, and k shifts j by s, then f s of the
 #'   shift of j by i is explained. `r 100 * path_share` % of |z| are replaced by the smallest distance that any such k
 #'   leaves, in standard errors of this difference. With w, the weight from regressions by the largest one, the evidence is
-#'   \eqn{e = \sqrt{1 + z^2} - 1 + 0.7 \log(1 + 99 w)}, and the weight of the edge e / (3 + e).
+#'   \eqn{e = \sqrt{d^2 + z^2} - d + 0.7 \log(1 + 99 w)}, and the weight of the edge e / (3 + e). Here d is 1, or more
+#'   where few shifts stand out: 3 (u - 3), where u is the smallest |z| with a q-value up to `r evidence_level` or, if
+#'   there is none, what Bonferroni asks for.
 #'
 #'   p-values of shifts, and those of areas (the share of areas in null copies that are as large), are put together by
 #'   the method of Simes, and q-values are those of Benjamini and Hochberg over all pairs. They are of effects, direct

@@ -12,7 +12,7 @@
 #' [gene_mi_network()] when one of them is its own, such as `method = "clr"`.
 #'
 #' @inheritParams gene_steps
-#' @param regulators,interventions,time,nonlinear,steps,resamples see [regulation()]. `interventions` may name genes that
+#' @param regulators,interventions,time,steps,resamples see [regulation()]. `interventions` may name genes that
 #'   were filtered out: their samples are no controls.
 #' @param fdr false discovery rate of the edges that are shown; 1 for all.
 #' @param null_copies the number of null copies. By default there are enough of them for finely graded q-values even
@@ -27,8 +27,8 @@
 #' e <- weft_example("expression", n = 80, p = 30)
 #' gene_regulation(gene_quality(e$x, e$class, e$batch), resamples = 50, seed = 1)
 gene_regulation <- function(x, class = NULL, regulators = NULL, interventions = NULL, time = NULL, fdr = 0.05,
-                            null_copies = NULL, nonlinear = TRUE, steps = NULL, resamples = 200, genes = NULL,
-                            seed = NULL, run = NULL, ...) {
+                            null_copies = NULL, steps = NULL, resamples = 200, genes = NULL, seed = NULL, run = NULL,
+                            ...) {
   run <- as_run(run)
   check_dots(...)
   q <- checked_data(x, class)
@@ -38,8 +38,7 @@ gene_regulation <- function(x, class = NULL, regulators = NULL, interventions = 
   null_copies <- null_copies %||% usual_copies(ncol(data))
   net <- regulation(data, regulators, interventions = kept_interventions(q, interventions, colnames(data)),
                     time = kept_times(q, time), seed = seed, run = run,
-                    control = list(steps = steps, resamples = resamples, null_copies = null_copies,
-                                   nonlinear = nonlinear))
+                    control = list(steps = steps, resamples = resamples, null_copies = null_copies))
   set_attributes(net, list(fdr = if (attr(net, "copies") > 0) fdr, limited = attr(chosen, "limited")))
 }
 
@@ -91,7 +90,7 @@ estimate_regulation <- function(n, genes, given, threads) {
            else length(regulators)
   outcomes <- !is.null(given("network", "interventions", NULL)) || !is.null(given("network", "time", NULL))
   regulation_plan("dense", n = n, regulators = count, targets = genes, steps = given("network", "steps", 5),
-                  resamples = given("network", "resamples", 200), hinges = given("network", "nonlinear", TRUE),
+                  resamples = given("network", "resamples", 200), hinges = TRUE,
                   copies = given("network", "null_copies", usual_copies(genes)) + outcomes,
                   calls = 1, threads = threads)
 }

@@ -17,6 +17,9 @@ rest_damage_cases <- function(only = NULL) {
   made <- list(
     weft_regulation = regulation(data$numbers, seed = 1, run = weft_run(progress = FALSE),
                                  control = list(steps = 2, resamples = 4, null_copies = 1)),
+    perturbed = regulation(data$numbers, interventions = rep(c("", colnames(data$numbers)[1:2]), each = 10),
+                           time = c(rep(NA, 25), 1:5), seed = 1, run = weft_run(progress = FALSE),
+                           control = list(steps = 2, resamples = 4, null_copies = 1)),
     weft_comparison = regulation(data$numbers, compare = groups, permutations = 3, seed = 1,
                                  run = weft_run(progress = FALSE),
                                  control = list(steps = 2, resamples = 4, null_copies = 0)),

@@ -134,6 +134,22 @@ area_of_edges <- function(net) {
   out
 }
 
+plain_scale <- function(found) {
+  others <- !is.na(found$p)
+  z <- sort(abs(found$z[others]), decreasing = TRUE)
+  count <- length(z)
+  kept <- which(2 * stats::pnorm(-z) <= 0.05 * seq_len(count) / count)
+  max(1, 3 * ((if (length(kept)) z[max(kept)] else -stats::qnorm(0.025 / count)) - 3))
+}
+
+test_that("where few shifts stand out, small ones count less", {
+  withr::local_seed(73)
+  found <- shifts_of(perturbed_data(n = 3, p = 200, drop = 0)$x, perturbed_data(n = 3, p = 200)$of)
+  expect_equal(weft:::evidence_scale(found$z, found$p), plain_scale(found), tolerance = 1e-6)
+  expect_gt(plain_scale(found), 1.5)
+  expect_identical(weft:::evidence_scale(c(rep(6, 20), 2.2, 0), c(rep(1e-9, 20), 0.028, NA)), 1)
+})
+
 # The weights of regression alone: perturbed genes are no outcomes, in the rows of halves that the data draw.
 plain_observed <- function(x, of, steps, key) {
   masked <- x
@@ -160,14 +176,14 @@ test_that("regression and shifts make one weight, and one q-value", {
     expect_equal(area_of_edges(net), expected$area, ignore_attr = TRUE)
     found <- shifts_of(d$x, d$of)
     total <- 0.7 * log(1 + 99 * expected$weights / max(expected$weights))
-    total[found$gene, ] <- total[found$gene, ] + sqrt(1 + weft:::direct_evidence(found)^2) - 1
+    scale <- plain_scale(found)
+    total[found$gene, ] <- total[found$gene, ] + sqrt(scale^2 + weft:::direct_evidence(found)^2) - scale
     diag(total) <- 0
     expect_equal(as.matrix(net), total / (3 + total), ignore_attr = TRUE)
     edges <- as.data.frame(net)
     at <- cbind(match(edges$from, colnames(d$x)[found$gene]), match(edges$to, colnames(d$x)))
     tested <- !is.na(at[, 1])
     p <- found$p
-    p[cbind(seq_along(found$gene), found$gene)] <- NA
     expect_equal(edges$shift_q[tested], matrix(stats::p.adjust(p, "BH"), nrow(p))[at[tested, ]])
     expect_true(all(is.na(edges$shift[!tested])) && !anyNA(edges$shift[tested]))
     expect_identical(edges$evidence == "observed", !(tested & edges$shift_q <= 0.05 | edges$area == 0) %in% TRUE)
