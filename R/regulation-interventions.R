@@ -51,8 +51,8 @@ container_value <- function(value, x, arg) {
 perturbed_entries <- function(interventions, names, n) {
   if (is.data.frame(interventions) || !is.list(interventions) && !is.factor(interventions) &&
         !is.character(interventions) && !(is.logical(interventions) && all(is.na(interventions)))) {
-    abort_input(paste("`interventions` must have the name of the perturbed gene of every sample, NA for controls; or be",
-                      "a list of such names, or a matrix with samples in rows and genes in columns."),
+    abort_input(paste("`interventions` must have the name of the perturbed gene of every sample, NA for controls; or",
+                      "be a list of such names, or a matrix with samples in rows and genes in columns."),
                 x = paste0("It is ", describe(interventions), "."))
   }
   if (length(interventions) != n) {
@@ -101,8 +101,8 @@ perturbed_columns <- function(interventions, names, n) {
   unname(split(columns[at[, 2L]], factor(at[, 1L], seq_len(n))))
 }
 
-# list(data, sample, perturbed): samples that say what interventions do. Where regulators are perturbed outside of series
-# alone, these are the samples outside of series, at rest.
+# list(data, sample, perturbed): samples that say what interventions do. Where regulators are perturbed outside of
+# series alone, these are the samples outside of series, at rest.
 samples_of_shifts <- function(data, perturbed, times) {
   shifts <- list(data = data, sample = seq_len(perturbed$n), perturbed = perturbed)
   if (is.null(times) || !all(is.na(times$time[perturbed$sample]))) return(shifts)
@@ -142,8 +142,8 @@ outcomes_of <- function(data, set) {
 # ---- shifts ----
 
 # Shifts of all genes by each perturbed regulator among `regulators` (columns, from 1). A list of matrices, regulators x
-# genes: shift, se, t (moderated), its normal score z, and p; of a gene by itself 0 and NA; gene: the regulators' columns; raised: whether each
-# was raised; reference, samples: for print.
+# genes: shift, se, t (moderated), its normal score z, and p; of a gene by itself 0 and NA; gene: the regulators'
+# columns; raised: whether each was raised; reference, samples: for print.
 #
 # Samples of a regulator count with the sign of its own change against the others of it, so that a knock-out and an
 # over-expression add up. Several perturbations in one sample are told apart by least squares. The reference is the
@@ -259,8 +259,8 @@ shift_variance <- function(outcomes, set, controls, solved, by_controls) {
   moderate(variance, pmax(df, 0))
 }
 
-# A function of rows: medians of the columns of x without these. Of all rows in order, the place of the k-th that is left
-# goes on by one for each removed row up to it.
+# A function of rows: medians of the columns of x without these. Of all rows in order, the place of the k-th that is
+# left goes on by one for each removed row up to it.
 medians_without <- function(x) {
   n <- nrow(x)
   columns <- seq_len(ncol(x))
@@ -282,8 +282,8 @@ medians_without <- function(x) {
 }
 
 # What is left of |z| without paths: of regulator i, over each other perturbed regulator k that i shifts and that itself
-# shifts a gene, the shift that k passes on is that of k times the share of k's own change that i brings about. The least
-# distance between an observed shift and these counts for `path_share`, the observed one for the rest.
+# shifts a gene, the shift that k passes on is that of k times the share of k's own change that i brings about. The
+# least distance between an observed shift and these counts for `path_share`, the observed one for the rest.
 direct_evidence <- function(effects) {
   z <- abs(effects$z)
   shift <- effects$shift
@@ -307,8 +307,8 @@ direct_evidence <- function(effects) {
 
 # ---- one score ----
 
-# From where on |z| counts in full: 1 where many shifts stand out, more where |z| must be greater than 3.3 for a q-value of
-# .05, as most z are then noise, and large ones are tails.
+# From where on |z| counts in full: 1 where many shifts stand out, more where |z| must be greater than 3.3 for a q-value
+# of .05, as most z are then noise, and large ones are tails.
 evidence_scale <- function(z, p) {
   z <- abs(z)[!is.na(p)]
   found <- stats::p.adjust(p[!is.na(p)], "BH") <= evidence_level
@@ -397,8 +397,8 @@ interventions_text <- function(x) {
   e <- attr(x, "edges")
   fdr <- attr(x, "fdr") %||% 0.05
   count <- tabulate(e$evidence[e$q_value <= fdr], 3L)
-  sprintf(paste("%s perturbed in %s, compared with %s. Of %s at a false discovery rate of %g, %s in interventions alone,",
-                "%s in regression alone, %s in both."),
+  sprintf(paste("%s perturbed in %s, compared with %s. Of %s at a false discovery rate of %g, %s in interventions",
+                "alone, %s in regression alone, %s in both."),
           several(a$regulators, "regulator"), several(a$perturbed, "sample"),
           if (a$reference == "controls") several(a$controls, "control") else "the median of all other samples",
           several(sum(count), "edge"), fdr, thousands(count[2L]), thousands(count[1L]), thousands(count[3L]))

@@ -9,32 +9,32 @@
 #'   transformations do not matter. With n < 100 samples the ranks alone say too little: then z is a mixture of n / 100
 #'   parts normal scores and 1 - n / 100 parts distance from the median, in units of the median absolute deviation and
 #'   cut off where normal scores end. Such values should be on a scale on which they are not very skewed, such as a
-#'   logarithmic one. A regulator offers its scores z and, with the setting `nonlinear`, max(z, 0) and min(z, 0), so that thresholds
-#'   and saturation can be fitted. In every half of the samples, forward selection chooses `steps` features for each
-#'   target, each time the one that lowers the residual variance most. The *area* of an edge is the mean over halves of
-#'   (steps - s + 1) / steps, where s is the step at which the regulator was chosen, and of 0 where it was not (Haury
-#'   and others 2012). The *weight* is the area times the *standing* of the regulator: the variance of its areas,
-#'   relative to the largest such variance, since a regulator that explains many genes well is more likely to explain
-#'   another (Slawek and Arodz 2013); or, where regulators are named, the mean of its areas, relative to the largest.
-#'   The second half of the resamples slightly favours regulators that explain many genes in the selection, too, by the
-#'   factor \eqn{(v / \max v + 0.1 \bar v)^g}, where v are the variances in the first half and
-#'   \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a half, so that the favour fades when there are many samples.
-#'   Halves come in pairs without a common sample; with fewer than 32 samples a "half" has 16 of them, but at most two
-#'   thirds, and the two of a pair share some. Which samples a half holds depends only on the names of the samples (on
-#'   their values where they have none), so that neither reordering the samples nor adding one changes much. With names,
-#'   the units of the genes change nothing; without, other units draw other halves, as another seed does.
+#'   logarithmic one. A regulator offers its scores z and, with the setting `nonlinear`, max(z, 0) and min(z, 0), so
+#'   that thresholds and saturation can be fitted. In every half of the samples, forward selection chooses `steps`
+#'   features for each target, each time the one that lowers the residual variance most. The *area* of an edge is the
+#'   mean over halves of (steps - s + 1) / steps, where s is the step at which the regulator was chosen, and of 0 where
+#'   it was not (Haury and others 2012). The *weight* is the area times the *standing* of the regulator: the variance of
+#'   its areas, relative to the largest such variance, since a regulator that explains many genes well is more likely to
+#'   explain another (Slawek and Arodz 2013); or, where regulators are named, the mean of its areas, relative to the
+#'   largest. The second half of the resamples slightly favours regulators that explain many genes in the selection,
+#'   too, by the factor \eqn{(v / \max v + 0.1 \bar v)^g}, where v are the variances in the first half and \eqn{g = 0.15
+#'   \min(1, 75 / m)} for m samples in a half, so that the favour fades when there are many samples. Halves come in
+#'   pairs without a common sample; with fewer than 32 samples a "half" has 16 of them, but at most two thirds, and the
+#'   two of a pair share some. Which samples a half holds depends only on the names of the samples (on their values
+#'   where they have none), so that neither reordering the samples nor adding one changes much. With names, the units of
+#'   the genes change nothing; without, other units draw other halves, as another seed does.
 #'
 #' @section What genes have in common: In most expression data all genes follow the same few conditions. Then many
 #'   regulators explain a gene about equally well, and regulators with much standing are those that follow most genes.
 #'   Let b be the mean squared correlation of two genes, less that of independent genes, 1 / (n - 1), and less 0.8 / p,
 #'   which the neighbours of a gene in a network of p genes account for. A share c of the weight, which grows from 0 at
-#'   b = `r common_variation[1]` to 1 at b = `r common_variation[2]`, is then of correlations: the weight is
-#'   \eqn{((1 - c) a + c e) s^{1 - c}} with area a, standing s and *excess* e. Correlations for it are of samples weighed
-#'   by the inverse of \eqn{K + \lambda I}, where K are the products of samples and \eqn{\lambda} the mean of its
-#'   eigenvalues weighed by themselves (p / n times as much for n > p), so that samples that resemble others count less.
-#'   Their \eqn{-\log(1 - r^2) / 2} becomes two standard scores, among all targets of the regulator and among all
-#'   regulators of the target; their signed squares are added, with d the signed root of the sum, and
-#'   \eqn{e = (1 + d / (3 + |d|)) / 2} (after Faith and others 2007).
+#'   b = `r common_variation[1]` to 1 at b = `r common_variation[2]`, is then of correlations: the weight is \eqn{((1 -
+#'   c) a + c e) s^{1 - c}} with area a, standing s and *excess* e. Correlations for it are of samples weighed by the
+#'   inverse of \eqn{K + \lambda I}, where K are the products of samples and \eqn{\lambda} the mean of its eigenvalues
+#'   weighed by themselves (p / n times as much for n > p), so that samples that resemble others count less. Their
+#'   \eqn{-\log(1 - r^2) / 2} becomes two standard scores, among all targets of the regulator and among all regulators
+#'   of the target; their signed squares are added, with d the signed root of the sum, and \eqn{e = (1 + d / (3 + |d|))
+#'   / 2} (after Faith and others 2007).
 #'
 #'   Without a list of regulators, c is also at least what grows from 0 where areas and those of the reversed edges
 #'   correlate by `r both_ways_alike[1]` to 1 where they do by `r both_ways_alike[2]`: such data do not say which gene
@@ -73,23 +73,23 @@
 #'   hold only if values are about normal.
 #'
 #'   The t-statistics become normal scores z. To what extent a shift is passed on by another perturbed regulator is
-#'   taken out: if i shifts k by a share f of what k's own perturbation changed in k, and k shifts j by s, then f s of the
-#'   shift of j by i is explained. `r 100 * path_share` % of |z| are replaced by the smallest distance that any such k
-#'   leaves, in standard errors of this difference. With w, the weight from regressions by the largest one, the evidence is
-#'   \eqn{e = \sqrt{d^2 + z^2} - d + 0.7 \log(1 + 99 w)}, and the weight of the edge e / (3 + e). Here d is 1, or more
-#'   where few shifts stand out: 3 (u - 3), where u is the smallest |z| with a q-value up to `r evidence_level` or, if
-#'   there is none, what Bonferroni asks for.
+#'   taken out: if i shifts k by a share f of what k's own perturbation changed in k, and k shifts j by s, then f s of
+#'   the shift of j by i is explained. `r 100 * path_share` % of |z| are replaced by the smallest distance that any such
+#'   k leaves, in standard errors of this difference. With w, the weight from regressions by the largest one, the
+#'   evidence is \eqn{e = \sqrt{d^2 + z^2} - d + 0.7 \log(1 + 99 w)}, and the weight of the edge e / (3 + e). Here d is
+#'   1, or more where few shifts stand out: 3 (u - 3), where u is the smallest |z| with a q-value up to
+#'   `r evidence_level` or, if there is none, what Bonferroni asks for.
 #'
 #'   p-values of shifts, and those of areas (the share of areas in null copies that are as large), are put together by
 #'   the method of Simes, and q-values are those of Benjamini and Hochberg over all pairs. They are of effects, direct
 #'   or not.
 #'
-#' @section Time: With `time`, a sample of a series predicts what happens next. The outcome of the step from t to t + d is
-#'   the value towards which a gene moves, \eqn{(x(t + d) - r x(t)) / (1 - r)} with \eqn{r = 0.5^{d / h}}, where h is the
-#'   median step, so that steps may be irregular. Samples of a unit at the same time are replicates, whose mean is the
-#'   outcome. Samples outside of series are at rest: their outcomes are their own values. In null copies, steps meet the
-#'   outcomes of steps that are some places further on, so that neighbouring steps stay neighbours. With `interventions`
-#'   of samples outside of series, shifts are of these samples alone.
+#' @section Time: With `time`, a sample of a series predicts what happens next. The outcome of the step from t to t + d
+#'   is the value towards which a gene moves, \eqn{(x(t + d) - r x(t)) / (1 - r)} with \eqn{r = 0.5^{d / h}}, where h is
+#'   the median step, so that steps may be irregular. Samples of a unit at the same time are replicates, whose mean is
+#'   the outcome. Samples outside of series are at rest: their outcomes are their own values. In null copies, steps meet
+#'   the outcomes of steps that are some places further on, so that neighbouring steps stay neighbours. With
+#'   `interventions` of samples outside of series, shifts are of these samples alone.
 #'
 #' @section Comparing conditions: With `compare =`, each condition has a network of its own. The same random draws
 #'   choose halves of equal size in each, and scores are computed within the condition, so that a gene that is merely
@@ -246,8 +246,8 @@ regulation <- function(x, regulators = NULL, targets = NULL, interventions = NUL
   cost_of <- function(copies, threads, calls = 1) {
     regulation_plan(if (is.null(blocks)) "dense" else "cells", n = input$n, p = input$p,
                     stored = if (is.null(blocks)) 0 else length(input$data@x), regulators = sizes[[1L]],
-                    targets = sizes[[2L]], steps = steps, resamples = resamples, hinges = nonlinear, copies = copies + !plain,
-                    calls = calls, threads = threads)
+                    targets = sizes[[2L]], steps = steps, resamples = resamples, hinges = nonlinear,
+                    copies = copies + !plain, calls = calls, threads = threads)
   }
   runs <- if (!is.null(groups)) 1 + permutations
           else stability_runs(stability, input$n, copies, at_reference(cost_of(0, 1)$cpu))
@@ -293,8 +293,8 @@ regulation_names_elsewhere <- c(
   nsplit = "resamples", subsamples = "resamples", halves = "resamples", B = "resamples", nboot = "resamples",
   hinges = "nonlinear", nulls = "null_copies", copies = "null_copies", group = "compare", groups = "compare",
   condition = "compare", conditions = "compare", unit = "time", series = "time", pseudotime = "time",
-  perturbation = "interventions", perturbations = "interventions", guides = "interventions", knockouts = "interventions",
-  nperm = "permutations", nCores = "threads",
+  perturbation = "interventions", perturbations = "interventions", guides = "interventions",
+  knockouts = "interventions", nperm = "permutations", nCores = "threads",
   ncores = "threads", nthreads = "threads"
 )
 
@@ -468,8 +468,9 @@ regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) 
   all
 }
 
-# As regulation_choices(); where outcomes differ from what predicts them, row i of the scores meets row i of the outcomes'
-# scores, which stand behind the others: a world that takes the place of the first, as a null copy's rows would.
+# As regulation_choices(); where outcomes differ from what predicts them, row i of the scores meets row i of the
+# outcomes' scores, which stand behind the others: a world that takes the place of the first, as a null copy's rows
+# would.
 outcome_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) {
   if (is.null(how$outcomes)) return(regulation_choices(scores, samples, how, part))
   n <- nrow(scores)

@@ -139,8 +139,8 @@ sound_regulation <- function(r) {
     all(e$from >= 1L & e$from <= nrow(r) & e$to >= 1L & e$to <= ncol(r)) &&
     (is.null(e$q_value) || is.double(e$q_value) && length(e$q_value) == count) && is_number(attr(r, "steps")) &&
     is_number(attr(r, "resamples")) && is_number(attr(r, "copies")) && is_word(attr(r, "method")) &&
-    (is.null(attr(r, "fdr")) || is_number(attr(r, "fdr"))) && sound_stability(attr(r, "stability")) && sound_interventions(r) &&
-    sound_series(attr(r, "series"))
+    (is.null(attr(r, "fdr")) || is_number(attr(r, "fdr"))) && sound_stability(attr(r, "stability")) &&
+    sound_interventions(r) && sound_series(attr(r, "series"))
 }
 
 # The overlap is NA where no edge was kept.

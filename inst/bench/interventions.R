@@ -125,7 +125,6 @@ course_set <- function(shape, p, points, step) {
 }
 
 shapes <- c("scale-free", "random", "modules", "layers")
-each <- function(p, times) list(gene = c(0, rep(seq_len(p), times)))
 kinds <- list(
   `kinetic, each of 100 knocked out and down` = function(shape) {
     kinetic_set(shape, 100, c(0, 1:100, 1:100), c(1, rep(c(0.01, 0.5), each = 100)), 0.1, 0.15)
@@ -184,7 +183,9 @@ show <- function(name, d) {
   cat(sprintf("%-58s %s\n", name, paste(sprintf("%s %.3f", names(d), d), collapse = ", ")))
 }
 
-if (!is.null(folder)) for (network in list.files(folder)) show(paste("DREAM4, network", network), measured(dream4(network)))
+for (network in if (!is.null(folder)) list.files(folder)) {
+  show(paste("DREAM4, network", network), measured(dream4(network)))
+}
 for (kind in names(kinds)) {
   rows <- lapply(seq_len(sets), function(set) {
     set.seed(1000 + set)

@@ -3,7 +3,8 @@
 # Twelve genes; g1 drives g2, which drives g3. Each regulator's samples and some controls.
 perturbed_data <- function(n = 8, controls = 10, p = 8, genes = c("g1", "g2"), drop = 4) {
   of <- c(rep("", controls), rep(genes, each = n))
-  x <- matrix(rnorm(length(of) * p, 5), length(of), dimnames = list(sprintf("s%d", seq_along(of)), sprintf("g%d", seq_len(p))))
+  x <- matrix(rnorm(length(of) * p, 5), length(of))
+  dimnames(x) <- list(sprintf("s%d", seq_along(of)), sprintf("g%d", seq_len(p)))
   x[, "g1"] <- x[, "g1"] - drop * (of == "g1")
   x[, "g2"] <- 0.5 * x[, "g2"] + x[, "g1"] - drop * (of == "g2")
   x[, "g3"] <- 0.5 * x[, "g3"] - x[, "g2"]

@@ -119,7 +119,8 @@ test_that("interventions and time go together", {
   still[of == "g1", c(1, 3)] <- still[of == "g1", c(1, 3)] - 6
   still[of == "g2", c(2, 5)] <- still[of == "g2", c(2, 5)] + rep(c(-6, 6), each = 4)
   x <- rbind(still, d$x)
-  net <- regulation(x, interventions = c(of, rep(NA, 24)), time = list(c(rep(NA, 18), d$time), c(rep("no", 18), d$unit)),
+  times <- list(c(rep(NA, 18), d$time), c(rep("no", 18), d$unit))
+  net <- regulation(x, interventions = c(of, rep(NA, 24)), time = times,
                     seed = 1, control = list(resamples = 20, stability = TRUE))
   expect_output(print(net), "8 samples, compared with 10\\s+controls") # those of series are none
   alone <- regulation(still, interventions = of, seed = 1, control = list(resamples = 20))
