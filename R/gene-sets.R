@@ -67,16 +67,16 @@ gmt_lines <- function(path) {
 #'
 #' Tests lists of genes against sets that you provide, such as pathways. The lists from a result of [gene_network()]
 #' are the best genes, by the class in which they are highest, the neighbourhoods of the hubs of the network, and the
-#' groups of genes; those of [gene_modules()] are its modules. The universe is always the genes that could have been on the list, not all known genes: those that
-#' were ranked, those from which the network was made, or those that were grouped.
+#' groups of genes; those of [gene_modules()] are its modules. The universe is always the genes that could have been on the
+#' list, not all known genes: those that were ranked, those from which the network was made, or those that were grouped.
 #'
 #' The p-value is that of the hypergeometric distribution: how often a list of as many genes, drawn from the universe,
 #' holds at least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini
 #' and Hochberg over all lists and sets that were tested. The test assumes that genes are independent, which those on
 #' one list rarely are, and sets overlap: a small q-value says only that the overlap is not that of random genes.
 #'
-#' @param x what [gene_network()] or [gene_modules()] returned; or a character vector, or a named list of them: lists of genes, tested in
-#'   `universe`.
+#' @param x what [gene_network()] or [gene_modules()] returned; or a character vector, or a named list of them:
+#'   lists of genes, tested in `universe`.
 #' @param sets a named list of character vectors; the path of a GMT file, see [read_gmt()]; a GeneSetCollection of
 #'   GSEABase; or a data frame whose first column names a set and whose second a gene of it, like the `TERM2GENE` of
 #'   clusterProfiler. Genes are matched with the symbols of the data, or with its
@@ -123,7 +123,8 @@ gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "
     }
     queries <- fit_lists(checked_fit(x, "x"), from, fdr, hubs)
   } else if (inherits(x, "weft_modules")) {
-    if (!is.null(universe)) abort_input("`universe` must be left out here.", x = "It is all genes that could be grouped.")
+    if (!is.null(universe)) abort_input("`universe` must be left out here.",
+                                        x = "It is all genes that could be grouped.")
     queries <- module_lists(check_modules(x, "x"))
   } else {
     queries <- user_lists(x, universe)

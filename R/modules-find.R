@@ -169,16 +169,16 @@ is_one <- function(z, label, sides, parts) {
 
 # Labels of the genes of `z` (unit columns): the modules from 1, the largest first, and 0.
 find_modules <- function(z, how, pairs = NULL) {
-  label <- communities_of(pairs %||% neighbour_pairs(z, how), ncol(z), if (is.null(pairs)) module_settings$shared else 0L,
-                          max(3L, how$smallest %/% 2L), how)
+  shared <- if (is.null(pairs)) module_settings$shared else 0L
+  label <- communities_of(pairs %||% neighbour_pairs(z, how), ncol(z), shared, max(3L, how$smallest %/% 2L), how)
   for (round in seq_len(module_settings$rounds)) label <- assign_genes(z, label, how)
   label <- join_modules(z, label, how)
   for (round in seq_len(module_settings$rounds)) label <- assign_genes(z, label, how)
   label
 }
 
-# Whether modules are found again without a fifth of the samples, and correlate in this fifth. list(jaccard, p_value), one
-# for each module of `label`: the mean Jaccard index over all fifths, and twice the median p-value.
+# Whether modules are found again without a fifth of the samples, and correlate in this fifth. list(jaccard, p_value),
+# one for each module of `label`: the mean Jaccard index over all fifths, and twice the median p-value.
 validate_modules <- function(z, label, how) {
   count <- max(label)
   if (!count) return(list(jaccard = numeric(), p_value = numeric()))

@@ -39,10 +39,10 @@ module_names <- function(r) r$symbols %||% names(r$module)
 #' @param object the same.
 #' @param n the number of modules to show.
 #' @param what `"genes"`, `"modules"` or `"relations"`.
-#' @param ... for `plot()` passed on to [graphics::image()], or to [graphics::barplot()] where there is neither a class nor
-#'   a trait; not used by the others.
-#' @return `as.data.frame()` and `tidy()`: of genes, `gene`, `symbol` where known, `module`, `membership` (the correlation
-#'   with the eigengene of the own module, NA in none) and `rank` within the module by its absolute value, so that hubs
+#' @param ... for `plot()` passed on to [graphics::image()], or to [graphics::barplot()] where there is neither a class
+#'   nor a trait; not used by the others.
+#' @return `as.data.frame()` and `tidy()`: of genes, `gene`, `symbol` where known, `module`, `membership` (the
+#'   correlation with the eigengene of the own module, NA in none) and `rank` within the module by its absolute value, so that hubs
 #'   come first; of modules and relations, the parts of `x` of these names. `glance()`: one row. `print()` and `plot()`:
 #'   `x`, invisibly.
 #' @export
@@ -80,7 +80,8 @@ modules_text <- function(r) {
   size <- r$modules$size
   paste0(sprintf("%s of %s: ", several(p, "gene"), several(r$samples, "sample")),
          if (!k) "no module" else sprintf("%s of %s", several(k, "module"),
-           if (min(size) == max(size)) several(size[1L], "gene") else sprintf("%s to %s genes", thousands(min(size)), thousands(max(size)))),
+           if (min(size) == max(size)) several(size[1L], "gene") else sprintf("%s to %s genes", thousands(min(size)),
+                                                                                     thousands(max(size)))),
          if (k) sprintf("; %s in none", if (grey) several(grey, "gene") else "no gene"),
          if (lost) sprintf("; %s %s not kept, as subsamples did not confirm %s", if (k) several(lost, "more group")
                            else several(lost, "group"), if (lost == 1L) "was" else "were",
@@ -99,7 +100,8 @@ as.data.frame.weft_modules <- function(x, ..., what = c("genes", "modules", "rel
     return(r$relations)
   }
   at <- cbind(seq_along(r$module), pmax(r$module, 1L))
-  membership <- if (nrow(r$modules)) unname(ifelse(r$module > 0L, r$membership[at], NA)) else rep(NA_real_, length(r$module))
+  membership <- rep(NA_real_, length(r$module))
+  if (nrow(r$modules)) membership[r$module > 0L] <- r$membership[at[r$module > 0L, , drop = FALSE]]
   rank <- rep(NA_integer_, length(r$module))
   for (m in seq_len(nrow(r$modules))) {
     own <- which(r$module == m)

@@ -25,8 +25,8 @@
 #'   correlate among the samples that were left out: p at most 0.05 over the number of modules, where the p-value of
 #'   a module is twice the median over the ten (Meinshausen and others 2009). Independent genes have no module.
 #'
-#' @section Class and traits: For each variable, a linear model of every eigengene has this variable beside the batch and
-#'   the covariates that [gene_quality()] was given, with variances moderated over the modules as in [gene_ranking()].
+#' @section Class and traits: For each variable, a linear model of every eigengene has this variable beside the batch
+#'   and the covariates that [gene_quality()] was given, with variances moderated over the modules as in [gene_ranking()].
 #'   Eigengenes are recomputed for this from values from which neither batches nor covariates were taken out. Modules
 #'   were found without the class, so that these tests are not biased by the search.
 #'
@@ -46,7 +46,8 @@
 #' @return An object of class `weft_modules`, a list:
 #'   \item{module}{the module of each gene, by name; 0 for genes in none; module 1 is the largest}
 #'   \item{modules}{a data frame with one row per module: `module`, `size`, `hub` (the gene of the largest membership),
-#'     `explained` (the eigengene's share of the variance of its genes), `stability` (the mean Jaccard index), `p_value`}
+#'     `explained` (the eigengene's share of the variance of its genes), `stability` (the mean Jaccard index) and
+#'     `p_value`}
 #'   \item{eigengenes}{a matrix, samples by modules `M1`, `M2`, ...: the first principal component of the genes'
 #'     normal scores ([pca()]), with mean 0 and standard deviation 1, turned so that it correlates with their mean}
 #'   \item{membership}{a matrix, genes by modules: correlations of normal scores with eigengenes (kME)}
@@ -56,8 +57,8 @@
 #'   \item{enrichment}{what [gene_sets()] returned, or `NULL`}
 #'   \item{left_out}{groups that were not kept: as `modules`, without hubs}
 #'   \item{symbols, signed, samples, backend, seconds}{what it was made of, and how}
-#'   `as.data.frame()` and `tidy()` list genes (or `what = "modules"`, `"relations"`), `glance()` sums up in one row, and
-#'   `plot()` draws the correlations of eigengenes with class and traits.
+#'   `as.data.frame()` and `tidy()` list genes (or `what = "modules"`, `"relations"`), `glance()` sums up in one row,
+#'   and `plot()` draws the correlations of eigengenes with class and traits.
 #' @references Zhang, B. and Horvath, S. (2005). A general framework for weighted gene co-expression network analysis.
 #'   Statistical Applications in Genetics and Molecular Biology 4, 17.
 #'
@@ -166,7 +167,8 @@ module_values <- function(z, label, how) {
   eigen <- matrix(as.double(unlist(lapply(parts, `[[`, "score"))), nrow(z), count, dimnames = list(rownames(z), names))
   membership <- if (count) matrix_product(z, unit_columns(eigen), how$control, transposed = TRUE)
   list(eigengenes = eigen, explained = vapply(parts, `[[`, 0, "explained"),
-       membership = matrix(pmax(pmin(as.double(membership), 1), -1), ncol(z), count, dimnames = list(colnames(z), names)),
+       membership = matrix(pmax(pmin(as.double(membership), 1), -1), ncol(z), count,
+                           dimnames = list(colnames(z), names)),
        loadings = lapply(parts, `[[`, "loading"))
 }
 
