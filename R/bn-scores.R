@@ -331,9 +331,9 @@ set_names <- function(table, sets) {
 #' @export
 bn_local_score <- function(x, node, parents = character(), score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"),
                            ess = 1, gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
+  need_args("x", "node")
   score <- if (missing(score) && is_mixed(x)) "bic-cg" else check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
-  need_args("x", "node")
   input <- memory_errors(bn_input(x, score, interventions, na))
   node <- check_nodes(node, input$names, "node")
   parents <- check_nodes(parents, input$names, "parents")
@@ -350,9 +350,9 @@ bn_local_score <- function(x, node, parents = character(), score = c("bdeu", "k2
 #' @export
 bn_score <- function(x, dag, score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"), ess = 1,
                      gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
+  need_args("x", "dag")
   score <- if (missing(score) && is_mixed(x)) "bic-cg" else check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
-  need_args("x", "dag")
   input <- memory_errors(bn_input(x, score, interventions, na))
   dag <- as_dag(dag, nodes = input$names)
   ess <- check_ess(ess)

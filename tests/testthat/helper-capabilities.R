@@ -30,6 +30,8 @@ capability_calls <- function() {
                                         args = list(x = numbers, score = "bge", max_parents = 2)),
     "bn_scores, score = \"bds\"" = list(f = bn_scores, data = "x",
                                         args = list(x = binary, score = "bds", max_parents = 2)),
+    "bn_scores, score = \"bic-cg\"" = list(f = bn_scores, data = "x",
+                                           args = list(x = binary, score = "bic-cg", max_parents = 2)),
     bn_learn = list(f = bn_learn, data = "x", args = c(list(x = binary, max_parents = 2), few)),
     bn_exact = list(f = bn_exact, data = "x", args = list(x = binary, max_parents = 2)),
     bn_search = list(f = bn_search, data = "x", args = list(x = numbers, control = list(kicks = 5))),
