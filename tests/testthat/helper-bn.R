@@ -58,7 +58,7 @@ reference_gauss_joint <- function(x, members, rows) {
   n <- length(rows)
   all <- as.matrix(x[members])
   y <- all[rows, , drop = FALSE]
-  df <- 2 + l # alpha_w - p + l
+  df <- 2 + l # that of the prior with p nodes, alpha_w, less p - l
   prior <- diag(1 / 2 * apply(all, 2L, stats::var), l)
   gap <- colMeans(y) - colMeans(all)
   posterior <- prior + (n - 1) * stats::var(y) + n / (n + 1) * outer(gap, gap)

@@ -13,7 +13,8 @@ capability_calls <- function() {
     list(f = f, data = data, args = c(stats::setNames(list(numbers), data), list(...)))
   }
   densities <- function(x, bandwidth, seed = NULL, run = NULL) { # the sums are taken by predict()
-    stats::predict(kde(x, bandwidth, seed = seed, run = run), x, run = if (!inherits(run, "weft_run") || !run$ranks) run)
+    stats::predict(kde(x, bandwidth, seed = seed, run = run), x,
+                   run = if (!inherits(run, "weft_run") || !run$ranks) run)
   }
   list(
     mi_rank = with_class(mi_rank), mi_pairs = with_class(mi_pairs), mi_triples = with_class(mi_triples),

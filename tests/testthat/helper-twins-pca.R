@@ -88,8 +88,8 @@ twins_pca <- function() {
   )
 }
 
-# Moments of random rows of values as `draw` makes them, some columns of them, by random weights, which find a value in a
-# wrong row.
+# Moments of random rows of values as `draw` makes them, some columns of them, by random weights, which find a value in
+# a wrong row.
 moments_of_store <- function(backend, draw) {
   n <- sample(c(2, 40, 700, 3000), 1)
   s <- Matrix::rsparsematrix(n, 90, sample(c(0.02, 0.3, 0.97), 1), rand.x = draw)

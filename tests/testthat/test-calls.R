@@ -24,7 +24,7 @@ test_that("every function that takes a back end or devices has calls, but those 
   exported <- mget(ls("package:weft"), as.environment("package:weft"))
   takes <- function(f) is.function(f) && "run" %in% names(formals(f))
   # gene_cells() passes its back end on to pca(), whose calls are there
-  functions <- setdiff(names(Filter(takes, exported)), 
+  functions <- setdiff(names(Filter(takes, exported)),
                        c("gene_cells", "gene_outliers", "gene_quality", "bn_features", "irm_resume", "kernel_bandwidth",
                          "kernel_tree", "mi_pack"))
   cpu_alone <- c("mi_select", "mi_tuples")

@@ -59,7 +59,7 @@ test_that("genes of few counts are left out by the smallest class, as by hand", 
   many <- bulk(60, 50)
   on <- function(samples) replace(many, cbind(setdiff(1:60, samples), 1), 0)
   kept_of <- function(samples) quality(on(samples), rep(1:2, 30))$genes$kept[1]
-  expect_true(kept_of(1:24)) # 10 + 0.7 (30 - 10)
+  expect_true(kept_of(1:24)) # of 30 in a class: 10, and 0.7 of what is beyond
   expect_false(kept_of(1:23))
   skip_if_not_installed("edgeR")
   expect_identical(unname(edgeR::filterByExpr(t(x), group = class, min.total.count = 0)), q$genes$kept)
