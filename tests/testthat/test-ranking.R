@@ -121,6 +121,7 @@ test_that("t, d0, s02 and p are limma's: plain, with a trend, precision weights,
     model <- attr(r, "model")
     expect_near(c(model$d0, model$s02), c(f$df.prior, median(f$s2.prior)))
   }
+  skip_if_not_installed("statmod") # which limma's robust fit needs
   r <- gene_ranking(q, control = list(trend = FALSE, weights = "none"))
   f <- limma::eBayes(limma::lmFit(t(d$x), design), robust = TRUE)
   called <- function(p) p.adjust(p, "BH") <= 0.05
