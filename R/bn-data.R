@@ -149,6 +149,23 @@ bn_factor <- function(column, name) {
   factor(column, levels = values)
 }
 
+# A list with one entry for each row: names of what was set from outside, NULL or NA. `things`: nodes or genes.
+intervention_entries <- function(interventions, n, things) {
+  if (length(interventions) != n) {
+    abort_input(sprintf("`interventions` must have one entry per row of `x`: %d.", n),
+                x = sprintf("It has %d.", length(interventions)))
+  }
+  check_factor(interventions, "`interventions`")
+  entries <- if (is.list(interventions)) unclass(interventions) else as.list(as.character(interventions))
+  are_names <- function(e) is.null(e) || is.character(e) || is.factor(e) || is.logical(e) && all(is.na(e))
+  odd <- which(!vapply(entries, are_names, NA))
+  if (length(odd)) {
+    abort_input(sprintf("Entries of `interventions` must be names of %s, NULL or NA.", things),
+                x = sprintf("Entry %d is %s.", odd[1L], describe(entries[[odd[1L]]])))
+  }
+  entries
+}
+
 # An n x p integer matrix, 1 where the row's node was set from outside, or NULL.
 bn_interventions <- function(interventions, names, n) {
   if (is.null(interventions)) return(NULL)
@@ -157,18 +174,7 @@ bn_interventions <- function(interventions, names, n) {
       "`interventions` must be a list of node names, one entry per row, or a factor naming the node that was set.",
       x = paste0("It is ", describe(interventions), "."))
   }
-  if (length(interventions) != n) {
-    abort_input(sprintf("`interventions` must have one entry per row of `x`: %d.", n),
-                x = sprintf("It has %d.", length(interventions)))
-  }
-  check_factor(interventions, "`interventions`")
-  entries <- if (is.list(interventions)) unclass(interventions) else as.list(as.character(interventions))
-  names_nodes <- function(e) is.null(e) || is.character(e) || is.factor(e) || is.logical(e) && all(is.na(e))
-  odd <- which(!vapply(entries, names_nodes, NA))
-  if (length(odd)) {
-    abort_input("Entries of `interventions` must be names of nodes, NULL or NA.",
-                x = sprintf("Entry %d is %s.", odd[1L], describe(entries[[odd[1L]]])))
-  }
+  entries <- intervention_entries(interventions, n, "nodes")
   entries <- lapply(entries, function(e) {
     e <- as.character(check_factor(e, "An entry of `interventions`"))
     e[!is.na(e)]
@@ -215,7 +221,8 @@ bn_problem <- function(input, score, ess, prior, gamma) {
     codes = input$codes, levels = input$levels, set = input$set, edge_prior = shares, alpha_mu = 1, alpha_w = p + 2,
     required = if (!is.null(prior) && any(prior$required)) prior$required + 0L,
     forbidden = if (is.null(prior)) matrix(FALSE, p, p) else prior$forbidden, scatter = NULL, scatter_rows = double(),
-    group = NULL, number = NULL, numbers = NULL, log_unit = NULL, max_parents = integer(p), slack = 0, allowed = matrix(0L, p, p), outside = NULL
+    group = NULL, number = NULL, numbers = NULL, log_unit = NULL, max_parents = integer(p), slack = 0,
+    allowed = matrix(0L, p, p), outside = NULL
   )
   if (!is.null(problem$edge_prior)) problem$edge_prior[!is.finite(shares)] <- 0
   if (score %in% mixed_scores) problem <- mixed_problem(problem, input, prior)

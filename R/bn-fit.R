@@ -4,9 +4,9 @@
 #' \mathrm{ess}/(q r)) / (N_k + \mathrm{ess}/q)}; for numbers, they come from least squares on the parents, with the
 #' residual standard deviation. Where columns are of both kinds, as for the score `"bic-cg"`, a number has intercept,
 #' slopes and standard deviation for each configuration of its parents that are categories; a configuration with too few
-#' rows for them takes those of all rows. `bn_sample()` draws rows, `bn_log_lik()` gives the log-likelihood of each row of new
-#' data, and `predict()` the distribution of one node given all other columns of `newdata`; nodes that `newdata` lacks
-#' are summed out exactly.
+#' rows for them takes those of all rows. `bn_sample()` draws rows, `bn_log_lik()` gives the log-likelihood of each
+#' row of new data, and `predict()` the distribution of one node given all other columns of `newdata`; nodes that
+#' `newdata` lacks are summed out exactly.
 #'
 #' @inheritParams bn_scores
 #' @param dag a network; see [bn_convert()].
@@ -166,7 +166,10 @@ sample_network <- function(fit, n, do, key) {
       else draw_levels(node, codes, draws("uniform", n, key = key, stream = i))
   }
   if (fit$gaussian) return(as.data.frame(codes))
-  as_factor <- function(name) if (number[[name]]) codes[, name] else factor(fit$labels[[name]][codes[, name] + 1], fit$labels[[name]])
+  as_factor <- function(name) {
+    labels <- fit$labels[[name]]
+    if (number[[name]]) codes[, name] else factor(labels[codes[, name] + 1], labels)
+  }
   as.data.frame(lapply(stats::setNames(nm = names), as_factor), optional = TRUE)
 }
 

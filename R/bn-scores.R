@@ -26,11 +26,11 @@
 #'
 #' @section Numbers and categories: With `"bic-cg"` and `"aic-cg"`, columns of doubles are numbers, all others are
 #'   categories. A category may be the parent of a number, but never the reverse. A number is normal; its mean is linear
-#'   in its parents that are numbers, m of them, and intercept, slopes and variance are those of the configuration of its
-#'   parents that are categories, q of them. The score is the log-likelihood in the units of the data, with variances
-#'   from n - m - 1 degrees of freedom in each configuration of n rows, minus q (m + 2) times the penalty: it is that of
-#'   bnlearn's `"bic-cg"` and `"aic-cg"`. It is -Inf where a configuration that occurs has no more than m + 1 rows or
-#'   leaves no variance. Equivalent networks may differ in it a little.
+#'   in its parents that are numbers, m of them, and intercept, slopes and variance are those of the configuration of
+#'   its parents that are categories, q of them. The score is the log-likelihood in the units of the data, with
+#'   variances from n - m - 1 degrees of freedom in each configuration of n rows, minus q (m + 2) times the penalty:
+#'   it is that of bnlearn's `"bic-cg"` and `"aic-cg"`. It is -Inf where a configuration that occurs has no more than
+#'   m + 1 rows or leaves no variance. Equivalent networks may differ in it a little.
 #'
 #' @section Interventions: A row in which a node was set from outside does not count towards that node's score, but
 #'   counts towards all others. BIC uses the number of rows that count.
@@ -77,8 +77,8 @@
 #' as.data.frame(scores)
 #' bn_local_score(d, "b", "a")
 bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"),
-                      ess = 1, gamma = 1, prior = NULL, candidates = NULL, interventions = NULL, keep = c("max", "sum", "all"),
-                      na = c("fail", "drop"), control = list(), run = NULL, ...) {
+                      ess = 1, gamma = 1, prior = NULL, candidates = NULL, interventions = NULL,
+                      keep = c("max", "sum", "all"), na = c("fail", "drop"), control = list(), run = NULL, ...) {
   run <- as_run(run, dry_run = TRUE)
   control <- check_control(control, bn_scores_control)
   check_dots(..., .control = bn_scores_control, .known = bn_other_names)
@@ -329,7 +329,8 @@ set_names <- function(table, sets) {
 #' @param parents names of its parents.
 #' @return `bn_local_score()` and `bn_score()`: a number.
 #' @export
-bn_local_score <- function(x, node, parents = character(), score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"),
+bn_local_score <- function(x, node, parents = character(),
+                           score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"),
                            ess = 1, gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
   need_args("x", "node")
   score <- if (missing(score) && is_mixed(x)) "bic-cg" else check_choice(score, bn_score_types, "score")

@@ -68,8 +68,8 @@
 #' @param max_parents the largest number of parents of a node, as for [bn_scores()]; NULL: 25 for numbers, 6 for
 #'   categories.
 #' @param score `"bge"` for numbers; `"bic"`, `"bdeu"`, `"k2"`, `"aic"` or `"bds"` for categories; `"bic-cg"` or
-#'   `"aic-cg"` for both together. NULL: `"bge"` when every column is a double, and for sparse matrices and stores, which
-#'   hold numbers; `"bic-cg"` when some columns are; else `"bdeu"`.
+#'   `"aic-cg"` for both together. NULL: `"bge"` when every column is a double, and for sparse matrices and stores,
+#'   which hold numbers; `"bic-cg"` when some columns are; else `"bdeu"`.
 #' @param gamma a factor for every edge; NULL: see below.
 #' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
 #'   \[from, to\], beyond which nothing is tried. NULL: all of up to 128 nodes; of more nodes, 25 of numbers, 30 of
@@ -122,7 +122,8 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   counted <- is.null(candidates) || (is.numeric(candidates) && !is.matrix(candidates))
   problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, run$threads)$allowed
   width <- if (counted) candidates %||% (if (p <= 128) p else if (gauss) 25 else 30) else p
-  plan <- list(starts = starts, kicks = kicks, listed = if (!gauss) min(2e6, 5e9 / max(input$n, 1)) else if (p <= 128) 3e4 else 2e6, key = key,
+  listed <- if (!gauss) min(2e6, 5e9 / max(input$n, 1)) else if (p <= 128) 3e4 else 2e6 # small sets
+  plan <- list(starts = starts, kicks = kicks, listed = listed, key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
   chosen <- list(name = "cpu", reason = "best moves run on the CPU")
   report_backend(chosen, run)

@@ -67,8 +67,9 @@ gmt_lines <- function(path) {
 #'
 #' Tests lists of genes against sets that you provide, such as pathways. The lists from a result of [gene_network()]
 #' are the best genes, by the class in which they are highest, the neighbourhoods of the hubs of the network, and the
-#' groups of genes; those of [gene_modules()] are its modules. The universe is always the genes that could have been on the
-#' list, not all known genes: those that were ranked, those from which the network was made, or those that were grouped.
+#' groups of genes; those of [gene_modules()] are its modules. The universe is always the genes that could have been
+#' on the list, not all known genes: those that were ranked, those from which the network was made, or those that were
+#' grouped.
 #'
 #' The p-value is that of the hypergeometric distribution: how often a list of as many genes, drawn from the universe,
 #' holds at least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini

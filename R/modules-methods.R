@@ -42,9 +42,9 @@ module_names <- function(r) r$symbols %||% names(r$module)
 #' @param ... for `plot()` passed on to [graphics::image()], or to [graphics::barplot()] where there is neither a class
 #'   nor a trait; not used by the others.
 #' @return `as.data.frame()` and `tidy()`: of genes, `gene`, `symbol` where known, `module`, `membership` (the
-#'   correlation with the eigengene of the own module, NA in none) and `rank` within the module by its absolute value, so that hubs
-#'   come first; of modules and relations, the parts of `x` of these names. `glance()`: one row. `print()` and `plot()`:
-#'   `x`, invisibly.
+#'   correlation with the eigengene of the own module, NA in none) and `rank` within the module by its absolute value,
+#'   so that hubs come first; of modules and relations, the parts of `x` of these names. `glance()`: one row.
+#'   `print()` and `plot()`: `x`, invisibly.
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 120, p = 100)

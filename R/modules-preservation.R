@@ -15,7 +15,8 @@
 #'   `z_density` and `z_agreement` are how many standard deviations of these a module is above their mean, and `z` is
 #'   the mean of both. `p_value` is the share of random sets with at least this `z`, the module itself counted as one of
 #'   them. In experience, a module with `z` above 10 is clearly preserved, and one below 2 is not; `z` grows with the
-#'   size of a module. That modules of the same data are preserved says nothing: the second data must have other samples.
+#'   size of a module. That modules of the same data are preserved says nothing: the second data must have other
+#'   samples.
 #'
 #' @param x what [gene_modules()] returned.
 #' @param other the other data: what [gene_quality()] returned, or data for it. Genes are matched by name.

@@ -26,9 +26,9 @@
 #'   a module is twice the median over the ten (Meinshausen and others 2009). Independent genes have no module.
 #'
 #' @section Class and traits: For each variable, a linear model of every eigengene has this variable beside the batch
-#'   and the covariates that [gene_quality()] was given, with variances moderated over the modules as in [gene_ranking()].
-#'   Eigengenes are recomputed for this from values from which neither batches nor covariates were taken out. Modules
-#'   were found without the class, so that these tests are not biased by the search.
+#'   and the covariates that [gene_quality()] was given, with variances moderated over the modules as in
+#'   [gene_ranking()]. Eigengenes are recomputed for this from values from which neither batches nor covariates were
+#'   taken out. Modules were found without the class, so that these tests are not biased by the search.
 #'
 #' @param x what [gene_quality()] returned, or data for it. Give batches and covariates to [gene_quality()]: their
 #'   effects are taken out before genes are compared.

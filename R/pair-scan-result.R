@@ -10,8 +10,8 @@
 #' @param alpha the p-value, after Bonferroni, up to which a pair counts as found.
 #' @param ... passed on to [graphics::plot()] by `plot()`, ignored by the others.
 #' @return `x`, invisibly; `summary()`: a list with the numbers of pairs that were `fitted`, `searched`, `tested` (those
-#'   with a score) and `found`, the numbers of variants `left_out`, the `model` and `alpha`; `tidy()`: a data frame with broom's names; `glance()`: one row about
-#'   the scan.
+#'   with a score) and `found`, the numbers of variants `left_out`, the `model` and `alpha`; `tidy()`: a data frame
+#'   with broom's names; `glance()`: one row about the scan.
 #' @export
 #' @examples
 #' set.seed(1)

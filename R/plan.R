@@ -31,7 +31,8 @@ cost <- function(cpu, cuda = Inf, bytes = 0, beside = 0, divided = 0) {
 
 # The number of devices, `most` at most, for `divided` seconds of work that they can share. `open` of them are open.
 # Each further one costs a thread, memory, sending the data again and merging results: 2 to 6 ms on two H100, and
-# `again` seconds of work that each does for itself. One that is not open must save twice the time that opening it takes.
+# `again` seconds of work that each does for itself. One that is not open must save twice the time that opening it
+# takes.
 devices_worth <- function(divided, most, open, again = 0) {
   m <- seq_len(most)
   which.max(divided * (1 - 1 / m) - (launching(0.003) + again) * (m - 1) - 2 * 0.35 * pmax(0, m - max(open, 1)))

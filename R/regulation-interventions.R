@@ -55,18 +55,7 @@ perturbed_entries <- function(interventions, names, n) {
                       "be a list of such names, or a matrix with samples in rows and genes in columns."),
                 x = paste0("It is ", describe(interventions), "."))
   }
-  if (length(interventions) != n) {
-    abort_input(sprintf("`interventions` must have one entry per row of `x`: %d.", n),
-                x = sprintf("It has %d.", length(interventions)))
-  }
-  check_factor(interventions, "`interventions`")
-  entries <- if (is.list(interventions)) unclass(interventions) else as.list(as.character(interventions))
-  texts <- function(e) is.null(e) || is.character(e) || is.factor(e) || is.logical(e) && all(is.na(e))
-  odd <- which(!vapply(entries, texts, NA))
-  if (length(odd)) {
-    abort_input("Entries of `interventions` must be names of genes, NULL or NA.",
-                x = sprintf("Entry %d is %s.", odd[1L], describe(entries[[odd[1L]]])))
-  }
+  entries <- intervention_entries(interventions, n, "genes")
   kinds <- unique(unlist(lapply(entries, as.character)))
   parts <- stats::setNames(lapply(kinds, perturbed_genes, names), kinds)
   lapply(entries, function(e) unlist(parts[match(as.character(e), kinds)], use.names = FALSE))

@@ -12,8 +12,8 @@
 #'   and `.loom`. Where `X` of an `.h5ad` file has values below 0, as scaled data have, its raw values are imported
 #'   instead, with a warning; `layer` makes the choice explicit. Folders of Zarr, versions 2 and 3, as AnnData writes
 #'   them, give the same store as an `.h5ad` file of the same data. Their chunks may be plain or compressed by Blosc,
-#'   gzip, zlib or LZ4, and by Zstandard where libzstd was found when weft was installed (`weft_sitrep()$build`). Folders
-#'   of BPCells may be packed or not.
+#'   gzip, zlib or LZ4, and by Zstandard where libzstd was found when weft was installed (`weft_sitrep()$build`).
+#'   Folders of BPCells may be packed or not.
 #'
 #' @section Errors and interrupts: The file is written under a temporary name in the folder of `path`, which begins with
 #'   a dot and ends in `.part`, and is renamed when it is complete and on the disk. After an error or an interrupt the
@@ -28,8 +28,8 @@
 #' @param samples whether samples are in the `"rows"` or `"columns"` of `x`. By default they are in its rows, but in the
 #'   columns of a SummarizedExperiment, of 10x Genomics' files and of BPCells.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
-#' @param layer for an `.h5ad` file or a Zarr folder: `"X"`, `"raw"` or the name of a layer; for a `.loom` file: the name
-#'   of a layer.
+#' @param layer for an `.h5ad` file or a Zarr folder: `"X"`, `"raw"` or the name of a layer; for a `.loom` file: the
+#'   name of a layer.
 #' @param overwrite whether a file at `path` may be replaced.
 #' @param run see [weft_run()]. `memory` is how many bytes to use (2^28 by default), besides `x` and one number per row
 #'   and column. A block holds at most a 512th of this number of values, or 2^19 if that is less; blocks are encoded and

@@ -138,7 +138,8 @@ tidy_mixed <- function(x, number) {
 glance.weft_bn_fit <- function(x, ...) {
   check_fit(x, "x")
   free <- vapply(x$nodes, function(node) {
-    if (is.null(node$probability)) length(node$slopes) + 2 * length(node$sd) else length(node$probability) * (1 - 1 / dim(node$probability)[1L])
+    if (is.null(node$probability)) length(node$slopes) + 2 * length(node$sd)
+    else length(node$probability) * (1 - 1 / dim(node$probability)[1L])
   }, 0)
   data.frame(nodes = nrow(x$dag), edges = sum(x$dag), n = x$n, parameters = sum(free),
              kind = if (x$gaussian) "gaussian" else if (any(number_nodes(x))) "conditional gaussian" else "categories")

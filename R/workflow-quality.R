@@ -53,8 +53,8 @@
 #'   `colData(x)`. Rows with names are matched to samples. Leading components can be given in this way, too; see
 #'   `hidden` of [gene_components()].
 #' @param symbols the genes' symbols, one per column of `x` (NA where unknown); an OrgDb such as `org.Hs.eg.db`, which
-#'   finds them by the names of the columns; or the name of a column of `rowData(x)`; by default that of a column such as
-#'   `symbol` or `gene_name`, or names that occur more than once. See below.
+#'   finds them by the names of the columns; or the name of a column of `rowData(x)`; by default that of a column such
+#'   as `symbol` or `gene_name`, or names that occur more than once. See below.
 #' @param descriptions what the genes are, in words, for the report: one text per column of `x` (NA where unknown), or
 #'   the name of a column of `rowData(x)`; by default that of a column such as `description` or `gene_title`.
 #' @param assay for a SummarizedExperiment: the assay's name or number.

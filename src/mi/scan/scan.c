@@ -26,7 +26,7 @@ typedef struct block {
   double *lost;     /* sums over its missing rows: U'U (lower triangle), U'e, squares of e */
 } block;
 
-/* What a thread has for itself. */
+/* Each thread has its own. */
 typedef struct workspace {
   double *gram, *sums, *squares, *scale; /* of U, a, b, z; with e; of e; squares before anything is taken off */
   double *both;                          /* as block's `lost`, of the rows where both genotypes are missing */

@@ -1,13 +1,13 @@
-/* What ranks edges beside their areas. Correlations are made by blocks of targets; a sum over targets is taken by one
- * thread for each regulator, and a sum over regulators by one thread for each target, so that results do not depend on
- * the number of threads. */
+/* Measures that rank edges beside their areas. Correlations are made by blocks of targets; a sum over targets is taken
+ * by one thread for each regulator, and a sum over regulators by one thread for each target, so that results do not
+ * depend on the number of threads. */
 #include <math.h>
 #include <string.h>
 #include "core/call/parallel.h"
 #include "core/numbers/product.h"
 #include "regulation/cpu/weights.h"
 
-/* Of a group of values: how many, their sum, and that of their squares. */
+/* A group of values: how many, their sum, and the sum of their squares. */
 typedef struct {
   double count, sum, squares;
 } moments;
@@ -59,7 +59,7 @@ static weft_status similarities(weft_ctx *ctx, const weft_regulation_listed *edg
   return weft_product(ctx, edges->regulators, count, genes->n, 1, &a, &b, 0, out, edges->regulators, 0);
 }
 
-/* Of both standard scores the sum of squares, with their signs, squeezed into 0 to 1 (after Faith and others 2007). */
+/* The signed sum of squares of two standard scores, squeezed into 0 to 1 (after Faith and others 2007). */
 static double joined(double from, double to)
 {
   const double both = from * fabs(from) + to * fabs(to), distance = copysign(sqrt(fabs(both)), both);

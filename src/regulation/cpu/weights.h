@@ -1,4 +1,4 @@
-/* What ranks edges beside their areas: see R/regulation-weights.R. */
+/* Measures that rank edges beside their areas: see R/regulation-weights.R. */
 #pragma once
 
 #include "regulation/regulation.h"

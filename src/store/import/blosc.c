@@ -109,7 +109,7 @@ static weft_status block(weft_ctx *ctx, const blosc_state *s, size_t at, size_t 
   return WEFT_OK;
 }
 
-/* What the compressor of the blocks needs, or an error that says that it is not to be had. */
+/* Makes ready the compressor of the blocks, or fails where weft was installed without it. */
 static weft_status begin(weft_ctx *ctx, weft_arena *mem, const weft_bytes *x, blosc_state *s)
 {
   weft_status st = WEFT_OK;

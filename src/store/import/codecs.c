@@ -83,7 +83,7 @@ static weft_status expand(weft_ctx *ctx, weft_codec codec, weft_inflater *inflat
   return st == WEFT_ERR_INPUT ? damaged(ctx, x, "a piece cannot be decompressed") : st;
 }
 
-/* What does not say at its beginning how much it becomes: as much as is wanted, or in ever more room. */
+/* A stream that does not say at its beginning how much it becomes is expanded into ever more room. */
 static weft_status undo_stream(weft_ctx *ctx, weft_arena *mem, weft_codec codec, wanted_size wanted, weft_bytes *x)
 {
   weft_status st = WEFT_OK;

@@ -1,4 +1,4 @@
-/* What zlib and gzip have deflated, inflated by libdeflate or zlib, whichever configure found. */
+/* Inflates zlib and gzip streams, by libdeflate or zlib, whichever configure found. */
 #pragma once
 
 #include "core/call/arena.h"

@@ -499,7 +499,7 @@ static void gauss_family_below(family_walk *w, size_t m, double log_determinant)
   }
 }
 
-/* Of a node of numbers among categories: the sets of the first m chosen, and all that have more below them. */
+/* The sets of the first m chosen for a node that is a number among categories, and all that have more below them. */
 static void mixed_family_below(family_walk *w, size_t m)
 {
   weft_bn_node *node = w->node;
