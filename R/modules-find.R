@@ -67,8 +67,8 @@ eigengenes_of <- function(z, label) {
   matrix(vapply(groups, function(genes) first_direction(z[, genes, drop = FALSE]), numeric(nrow(z))), nrow(z))
 }
 
-# Of few genes by their correlations, else by power iteration from the sum of all, each turned as the gene that has most
-# in common with the first ones.
+# The first left singular vector, as a unit vector: of few genes from their correlations, else by power iteration from
+# the sum of all genes, each turned as the gene that has most in common with the first ones.
 first_direction <- function(own, rounds = 30L) {
   if (ncol(own) <= min(nrow(own), 100L)) {
     u <- own %*% eigen(crossprod(own), symmetric = TRUE)$vectors[, 1L]

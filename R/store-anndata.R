@@ -90,7 +90,7 @@ anndata_table <- function(file, where, count) {
   list(names = names, data = data[!vapply(data, is.null, NA)])
 }
 
-# The same of the older layout: a data set of records, of which one field has the names. Whole numbers with categories
+# A table in the older layout: a data set of records, one field of which has the names. Whole numbers with categories
 # in uns stand for these.
 record_table <- function(file, where, count) {
   table <- as.list(file$read(where))
@@ -220,7 +220,8 @@ rows_stream <- function(writer, control, path, where, count, stored) {
   put()
 }
 
-# What reads so many values from a place on, by way of R: list(indices, values). Values are NULL without `with_values`.
+# Returns a function that reads `number` values after the first `start`, by way of R: list(indices, values). Values are
+# NULL without `with_values`.
 read_pieces <- function(file, where, with_values) {
   at <- function(part) paste0(where, "/", part)
   function(start, number) {
@@ -278,7 +279,7 @@ compressed_pieces <- function(file, where, count, stored, most, read, send) {
   }
 }
 
-# Runs of at most 2^16 rows with at most so many values each, but one row at least: the last row of each.
+# Divides rows into runs of at most 2^16 rows and at most `most` values, but one row at least: the last row of each.
 piece_ends <- function(pointers, most) {
   ends <- numeric()
   done <- 0

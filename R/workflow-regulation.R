@@ -56,7 +56,7 @@ check_network_step <- function(q, setting) {
   invisible()
 }
 
-# Of the samples that are kept; genes that are not in the network may have been perturbed, too.
+# Interventions in the samples that are kept; genes outside the network may have been perturbed, too.
 kept_interventions <- function(q, interventions, genes) {
   if (is.null(interventions)) return(NULL)
   set <- perturbations(interventions, NULL, genes, nrow(q$samples), setdiff(q$genes$gene, genes))

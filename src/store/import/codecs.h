@@ -1,4 +1,4 @@
-/* What compressed a piece of another program's file, undone: Blosc (with LZ4, BloscLZ, zlib, Zstandard), Zstandard,
+/* Decompresses a piece of another program's file: Blosc (with LZ4, BloscLZ, zlib, Zstandard), Zstandard,
  * zlib, gzip, LZ4, checksums. Nothing that the bytes say is trusted. */
 #pragma once
 

@@ -29,7 +29,7 @@ static int copy_match(lz_state *s, size_t distance, size_t length)
   uint8_t *to = s->out + s->made;
   const uint8_t *from = to - distance;
   s->made += length;
-  for (size_t ready = distance; length;) { /* as many as are there, and twice as many from then on */
+  for (size_t ready = distance; length;) { /* the bytes that are there, and twice their number from then on */
     const size_t now = length < ready ? length : ready;
     memcpy(to, from, now);
     to += now;

@@ -1,4 +1,4 @@
-/* Zstandard; see zstd.h. Its own memory, a window of at most 2^27 bytes, is that of the library and not an arena's. */
+/* Zstandard; see zstd.h. The library takes its own memory, a window of at most 2^27 bytes, outside of arenas. */
 #ifdef WEFT_ZSTD
 #  include <zstd.h>
 #endif

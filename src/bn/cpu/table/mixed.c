@@ -6,7 +6,7 @@
  *
  * There is no such score when a configuration that occurs has no more than c + 1 rows, or no residual variance. A
  * number that others determine within a configuration has no slope there. Values depend on the set alone: parents are
- * taken in ascending order, rows in that of the data. */
+ * taken in ascending order, rows in the order of the data. */
 /* Build: shared. */
 #include <math.h>
 #include <string.h>
