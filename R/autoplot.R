@@ -75,15 +75,16 @@ autoplot.weft_selection <- function(object, top = 20, ...) {
   bars(picture$data$feature, picture$data$score, picture$title, picture$xlab)
 }
 
-tiles <- function(m, row_order, col_order, title, xlab = NULL, ylab = NULL, limits = NULL, names = FALSE,
+# A heat map of m as it stands, its names beside it where `names` says so.
+tiles <- function(m, title, xlab = NULL, ylab = NULL, limits = NULL, names = FALSE,
                   colours = c("#f4f7fa", weft_colours[["dark"]])) {
-  marks <- function(labels, order) if (names) list(breaks = seq_along(order), labels = labels[order]) else list()
+  marks <- function(labels) if (names) list(breaks = seq_along(labels), labels = labels)
   data <- data.frame(row = rep(seq_len(nrow(m)), ncol(m)), column = rep(seq_len(ncol(m)), each = nrow(m)),
-                     value = c(m[row_order, col_order]))
+                     value = c(m))
   ggplot2::ggplot(data, ggplot2::aes(x = column, y = row, fill = value)) + ggplot2::geom_raster() +
     ggplot2::scale_fill_gradientn(colours = colours, na.value = "grey90", limits = limits) +
-      do.call(ggplot2::scale_y_reverse, c(list(expand = c(0, 0)), marks(rownames(m), row_order))) +
-    do.call(ggplot2::scale_x_continuous, c(list(expand = c(0, 0)), marks(colnames(m), col_order))) +
+      do.call(ggplot2::scale_y_reverse, c(list(expand = c(0, 0)), marks(rownames(m)))) +
+    do.call(ggplot2::scale_x_continuous, c(list(expand = c(0, 0)), marks(colnames(m)))) +
       ggplot2::labs(x = xlab, y = ylab, title = title, fill = NULL) + ggplot2::theme_minimal()
 }
 
@@ -93,7 +94,7 @@ autoplot.weft_mi_matrix <- function(object, ...) {
   m <- clustered_matrix(object)
   named <- max(dim(m)) <= 60L
   title <- sprintf("Mutual information (%s)", attr(object, "unit") %||% "bits")
-  tiles(m, seq_len(nrow(m)), seq_len(ncol(m)), title, names = named) +
+  tiles(m, title, names = named) +
     if (named) ggplot2::theme(axis.text.x = ggplot2::element_text(angle = 90, hjust = 1, vjust = 0.5))
 }
 
@@ -190,7 +191,7 @@ autoplot.weft_irm <- function(object, ...) {
   if (real) m <- pmax(pmin(real_matrix(object$run$graph) / 5 + 0.5, 1), 0)
   title <- sprintf("%d x %d clusters", max(object$row_cluster), max(object$col_cluster))
   colours <- if (real) real_ramp else c("#f4f7fa", weft_colours[["dark"]])
-  tiles(m, order(object$row_cluster), order(object$col_cluster), title, "columns by cluster", "rows by cluster",
+  tiles(m[order(object$row_cluster), order(object$col_cluster)], title, "columns by cluster", "rows by cluster",
         c(0, 1), colours = colours) +
     ggplot2::guides(fill = "none") +
     ggplot2::geom_hline(yintercept = cumsum(tabulate(object$row_cluster)) + 0.5, color = lines, linewidth = 0.3) +

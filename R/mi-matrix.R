@@ -71,7 +71,7 @@ mi_matrix <- function(x, y = NULL,
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   between <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
-  out <- name_estimators(memory_errors(between(x, y, estimator, bins, k, na, assay, run)))
+  out <- name_estimators(memory_errors(between(x, y, estimator, list(bins = bins, k = k, na = na, assay = assay), run)))
   if (run$dry_run) return(if (is.null(y)) out else set_attributes(out, list(features = NULL)))
   about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na,
                       test = attr(out, "test"))
@@ -97,12 +97,15 @@ name_estimators <- function(code) {
 
 # ---- categories ----
 
-count_matrix <- function(x, y, estimator, bins, k, na, assay, run) {
+# how: the arguments bins, k, na and assay of mi_matrix().
+count_matrix <- function(x, y, estimator, how, run) {
+  bins <- how$bins
+  na <- how$na
   inputs <- lapply(c("x", "y"), function(arg) {
     part <- if (arg == "x") x else y
     if (is.null(part) && arg == "y") return(NULL)
-    if (!is.null(bins)) part <- bin_input(part, bins, assay, run$threads, arg)
-    input <- categorical_input(part, if (is.null(bins)) assay, arg = arg)
+    if (!is.null(bins)) part <- bin_input(part, bins, how$assay, run$threads, arg)
+    input <- categorical_input(part, if (is.null(bins)) how$assay, arg = arg)
     whole_input(input)
   })
   check_rows(inputs[[1L]], inputs[[2L]])
@@ -166,20 +169,20 @@ check_rows <- function(a, b) {
 
 numeric_estimators <- c("copula", "pearson", "spearman", "kendall", "ksg") # those of src/mi/matrix/kinds.h
 
-numeric_matrix <- function(x, y, estimator, bins, k, na, assay, run) {
-  if (!is.null(bins)) {
+numeric_matrix <- function(x, y, estimator, how, run) {
+  if (!is.null(how$bins)) {
     abort_input("`bins` must be NULL for the estimators of numbers.", x = sprintf("`estimator` is \"%s\".", estimator))
   }
-  if (na == "level") {
+  if (how$na == "level") {
     abort_input("`na` must be \"fail\" or \"drop\" for the estimators of numbers.", x = "It is \"level\".")
   }
-  k <- as.integer(check_number(k, "k", min = 1, max = 2^31 - 1, whole = TRUE))
-  a <- numeric_input(x, assay, "x")
-  b <- if (!is.null(y)) numeric_input(y, assay, "y")
+  k <- as.integer(check_number(how$k, "k", min = 1, max = 2^31 - 1, whole = TRUE))
+  a <- numeric_input(x, how$assay, "x")
+  b <- if (!is.null(y)) numeric_input(y, how$assay, "y")
   check_rows(a, b)
   n <- a$n
   missing <- list(count_missing(a, estimator, "x"), count_missing(b, estimator, "y"))
-  if (na == "fail") {
+  if (how$na == "fail") {
     fail_missing(a$names, missing[[1L]], "x", level = FALSE)
     fail_missing(b$names, missing[[2L]], "y", level = FALSE)
   }

@@ -180,13 +180,15 @@ choose_resident <- function(backend) {
 pca_plan <- function(source, k, method, threads, alone = TRUE) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)
-  plan <- ask_pca_plan(source$kind, method, source$n, source$p, cells, k, threads, !alone)
+  plan <- ask_pca_plan(source$kind, method, list(n = source$n, p = source$p, cells = cells, k = k, threads = threads,
+                                                 shared = !alone))
   if (!fits_device(plan$cost$device_bytes)) plan$cost$cuda <- Inf
   plan
 }
 
-ask_pca_plan <- function(kind, method, n, p, cells, k, threads, shared = FALSE) {
-  sizes <- list(n = n, p = p, cells = cells, k = k, shared = shared, threads = threads)
+# sizes: n, p, cells, k, threads, shared (by devices or ranks; FALSE where it is not there).
+ask_pca_plan <- function(kind, method, sizes) {
+  if (is.null(sizes$shared)) sizes$shared <- FALSE
   .Call(C_weft_pca_plan, kind, method, sizes, slownesses())
 }
 

@@ -185,14 +185,14 @@ figure_volcano <- function(r) {
   put_figure(function() draw_volcano(r, 0.05, 10L), "Volcano plot: fold change and p-value of every gene.",
              "Every gene by its fold change and p-value; coloured: q at most 0.05.",
              more = paste("Genes at the top differ surely, genes at the sides by much. Up to ten with the",
-                          "smallest p-values are named."), width = 4.2, height = 4)
+                          "smallest p-values are named."), size = c(4.2, 4))
 }
 
 figure_mean_difference <- function(r) {
   put_figure(function() draw_mean_difference(r, 0.05, 10L), "Fold change of every gene against its mean value.",
              "Fold change by mean value; coloured: q at most 0.05.",
              more = paste("Most genes should lie around 0 at every mean. A cloud that bends away from 0 says that",
-                          "samples were not scaled alike."), width = 4.2, height = 4)
+                          "samples were not scaled alike."), size = c(4.2, 4))
 }
 
 figure_p_values <- function(r) {
@@ -201,7 +201,7 @@ figure_p_values <- function(r) {
              more = paste("Genes without a difference are spread evenly; differences add to the left. A slope to the",
                           "right, or a hill in the middle, says that the test does not fit the data, as with hidden",
                           "batches."),
-             width = 4.2, height = 4)
+             size = c(4.2, 4))
 }
 
 figure_strip <- function(q, column, name, rank_of) {
@@ -226,7 +226,7 @@ figure_strip <- function(q, column, name, rank_of) {
     name <- plain_text(name)
     size <- min(0.95, 1.9 / names_inches(name, 1))
     graphics::title(if (size < 0.5) shown_names(name, 40L) else name, cex.main = max(size, 0.5), line = 0.5)
-  }, sprintf("Values of gene %d of the ranking in each class.", rank_of), width = 2.15, height = 2.3)
+  }, sprintf("Values of gene %d of the ranking in each class.", rank_of), size = c(2.15, 2.3))
 }
 
 # Names of classes below a small picture: upright where they fit side by side, else all of them turned.
@@ -268,7 +268,7 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
                             if (is.null(q$batch)) "" else " and batch",
                             if (sure == length(names)) "" else sprintf(" %d of the %d have a q of at most 0.05.", sure,
                                                                        length(names))),
-             width = 7.4, height = 1.4 + 0.15 * length(names), kind = "tall",
+             size = c(7.4, 1.4 + 0.15 * length(names)), kind = "tall",
              narrow = c(phone_width, 1.2 + 0.125 * length(names)))
 }
 

@@ -10,7 +10,7 @@ groups_section <- function(fit, top) {
     put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
                sprintf("%s of samples (rows) and %ss (columns): purple is above the mean of the column, green below.",
                        if (open) "Not converged: groups" else "Groups", column_word(q)),
-               width = 7.4, height = 5, narrow = c(phone_width, 3.6),
+               size = c(7.4, 5), narrow = c(phone_width, 3.6),
                more = paste("Lines part the groups, which are numbered. A group that is real shows as blocks of nearly",
                             "one colour. The strip at the right shows the classes."))
   }
@@ -144,7 +144,7 @@ bayes_section <- function(fit, top) {
                      if (is.null(r$average)) "The network of highest posterior probability"
                      else "Genes that are joined with a posterior probability of 0.5 or more",
                      several(sum(r$dag != 0), "edge")), more = trimws(bayes_legend(r)),
-             width = 7.4, height = 5.2, kind = if (small) "" else "large", narrow = if (small) c(phone_width, 3.6))
+             size = c(7.4, 5.2), kind = if (small) "" else "large", narrow = if (small) c(phone_width, 3.6))
   if (!is.null(r$edges)) put_table(bayes_edges(r),
                                    "Edges of the Bayesian network, surest first.",
                                    "bayesian-edges", top, minor = "in the best network",
@@ -159,7 +159,7 @@ bayes_section <- function(fit, top) {
                                                       "these.",
                             "R-hat, above the picture, compares chains that started apart and should be at most 1.1.",
                             "Otherwise more iterations are needed."),
-               width = 5.6, height = 3)
+               size = c(5.6, 3))
   }
 }
 

@@ -10,7 +10,7 @@ network_section <- function(fit, top) {
     drawn <- drawn_edges(edges)
     caption <- network_caption(edges, drawn)
     if (on_page()) raw_html(network_figures(drawn, caption, network_how(net)))
-    else put_figure(function() plot_fit(fit, "network"), "The network.", caption, width = 7, height = 6.5,
+    else put_figure(function() plot_fit(fit, "network"), "The network.", caption, size = c(7, 6.5),
                     more = network_how(net))
     put_table(hub_table(edges), "Genes with the most edges, and to which, heaviest first.", "hubs",
               min(top, 10), minor = "predicted by", more = "(+): high where the gene is high; (-): low where it is",
@@ -243,7 +243,7 @@ network_svg <- function(drawn, caption, width = 1000, kind = "", shape = 1.7, mo
   height <- attr(place, "height")
   radius <- round(3.5 + 6 * sqrt(degree / max(degree)), 1)
   label <- shown_names(names, if (kind == "slim") 24L else 40L)
-  shown <- svg_labels(place, at, label, degree, radius, width, height)
+  shown <- svg_labels(place, at, label, degree, radius, c(width, height))
   directed <- any(drawn$directed)
   c(sprintf("<figure class=\"%s\"><div class=\"pan\">", trimws(paste("network", kind))),
     sprintf("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", as.integer(width), as.integer(height),
@@ -315,7 +315,7 @@ svg_places <- function(w, width, shape = 1.7, margin = 70) {
 
 # Where names stand: right, left, above or below their point, where they cover no other name or point and, if it can be,
 # no edge; names of the genes with the most edges first. Those without room are hidden until the gene is pointed at.
-svg_labels <- function(place, at, label, degree, radius, width, height, size = 11) {
+svg_labels <- function(place, at, label, degree, radius, space, size = 11) {
   wide <- 0.6 * size * nchar(label, "width") + 2
   boxes <- cbind(place - radius, place + radius)
   along <- do.call(rbind, lapply(seq(0.06, 0.94, length.out = 23L), function(t) {
@@ -333,7 +333,7 @@ svg_labels <- function(place, at, label, degree, radius, width, height, size = 1
     dy <- c(-size / 2, -size / 2, -r - size, r)
     tries <- lapply(1:4, function(t) c(place[i, ] + c(dx[t], dy[t]), place[i, ] + c(dx[t] + wide[i], dy[t] + size)))
     free <- vapply(tries, function(box) {
-      all(box[1:2] >= 0) && box[3L] <= width && box[4L] <= height &&
+      all(box[1:2] >= 0, box[3:4] <= space) &&
         !covers(box, boxes[-i, 1:2, drop = FALSE], boxes[-i, 3:4, drop = FALSE])
     }, NA)
     if (!any(free)) next

@@ -57,8 +57,9 @@ report_table <- function(d, caption, rows = nrow(d), digits = 3) {
 # On a page all rows (500 at most), of which a script shows the first ones; else these. Columns named in `minor` are not
 # shown on phones. links: what databases know genes by, under the names in the column `gene`. more: how to read the
 # table, folded away.
-put_table <- function(d, caption, name, rows = 20, most = 500L, minor = character(), links = NULL, more = NULL) {
+put_table <- function(d, caption, name, rows = 20, minor = character(), links = NULL, more = NULL) {
   d <- as.data.frame(d, optional = TRUE)
+  most <- 500L
   if (nrow(d) > most) caption <- sprintf("%s The first %d of %s rows.", caption, most, thousands(nrow(d)))
   if (!on_page()) return(cat("", report_table(d, paste(c(caption, more), collapse = " "), rows), "", sep = "\n"))
   raw_html(html_table(utils::head(d, most), caption, name, rows, minor, links, more))
@@ -173,18 +174,18 @@ probability_text <- function(v, log10 = NULL) {
 # Draws a picture and puts it into the text, with a caption that may hold names and a text for those who cannot see it.
 # narrow: width and height in inches of a second drawing for phones, where the first could not be read; draw() may ask
 # on_phone() which of them it makes. more: how to read it, folded away on a page.
-put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kind = "", narrow = NULL, more = NULL) {
-  file <- drawn_file(draw, width, height)
+put_figure <- function(draw, alt, caption = NULL, size = c(5.2, 4.2), kind = "", narrow = NULL, more = NULL) {
+  file <- drawn_file(draw, size)
   if (!on_page()) { # those without a caption stand in one line
     if (!is.null(caption)) caption <- paste(c(caption, more), collapse = " ")
     image <- sprintf("![%s](%s){width=%.0f%%}", markdown_text(caption %||% alt), basename(file),
-                     min(100, 100 * width / 7))
+                     min(100, 100 * size[1L] / 7))
     return(cat(if (!is.null(caption)) "\n", image, "\n", if (!is.null(caption)) "\n", sep = ""))
   }
-  image <- sprintf("<img alt=\"%s\" width=\"%d\" src=\"%s\">", html_text(alt), as.integer(width * 120),
+  image <- sprintf("<img alt=\"%s\" width=\"%d\" src=\"%s\">", html_text(alt), as.integer(size[1L] * 120),
                    knitr::image_uri(file))
   if (!is.null(narrow)) {
-    phone <- knitr::image_uri(drawn_file(draw, narrow[1L], narrow[2L], 200, 9.5))
+    phone <- knitr::image_uri(drawn_file(draw, narrow, 200, 9.5))
     image <- sprintf("<picture><source media=\"(max-width: 640px)\" srcset=\"%s\">%s</picture>", phone, image)
   }
   raw_html(sprintf("<figure%s>", if (nzchar(kind)) sprintf(" class=\"%s\"", kind) else ""), "<div class=\"scroll\">",
@@ -192,10 +193,10 @@ put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kin
            how_to_read(more), "</figure>")
 }
 
-drawn_file <- function(draw, width, height, resolution = 120, points = 12) {
+drawn_file <- function(draw, size, resolution = 120, points = 12) {
   file <- tempfile("figure-", tmpdir = normalizePath("."), fileext = ".png")
   before <- grDevices::dev.cur()
-  open_png(file, width, height, resolution, points)
+  open_png(file, size[1L], size[2L], resolution, points)
   mine <- grDevices::dev.cur()
   tryCatch(draw(), finally = {
     grDevices::dev.off(mine)

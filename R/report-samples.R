@@ -37,7 +37,7 @@ figure_distances <- function(q, most = 300L) {
                   stats::median(mean_distance))
   put_figure(function() draw_distances(d[by, by], q$class[some][by], q$batch[some][by]),
              "Heat map of the distances between all samples, in the order of a hierarchical clustering.", caption,
-             height = 4.9, narrow = c(phone_width, 3.6), more = more)
+             size = c(5.2, 4.9), narrow = c(phone_width, 3.6), more = more)
 }
 
 most_named <- 60L # samples that have room for their names beside a picture
@@ -160,7 +160,7 @@ figure_values <- function(q, most = 80L) {
                   two_digits(abs(middle[odd] - stats::median(middle))),
                   if (q$imputed > 0) sprintf(" %s missing values were filled in.", thousands(q$imputed)) else "")
   put_figure(function() draw_values(q$x[some, , drop = FALSE], q$class[some]),
-             "Box plots of the values of every sample.", caption, height = 4.9,
+             "Box plots of the values of every sample.", caption, size = c(5.2, 4.9),
              narrow = c(phone_width, 1.2 + 0.115 * min(length(some), most_named)), more = more)
 }
 
@@ -487,5 +487,5 @@ figure_outliers <- function(fit, o) {
                        "twenty exceeds 2 by chance. The dashed line is what a single sample must exceed to stand apart",
                        "among %s."),
                  thousands(nrow(o))),
-  width = 5.6, height = 3.4, narrow = c(phone_width, 2.7))
+  size = c(5.6, 3.4), narrow = c(phone_width, 2.7))
 }

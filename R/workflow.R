@@ -412,6 +412,8 @@ workflow_estimate <- function(q, work) {
 
 # Components are compared with those of 38 draws; see gene_components().
 estimate_components <- function(n, p, k, threads) {
-  once <- function(p) ask_pca_plan("dense", "cheapest", n, p, n * p, k, threads)$cost
+  once <- function(p) {
+    ask_pca_plan("dense", "cheapest", list(n = n, p = p, cells = n * p, k = k, threads = threads))$cost
+  }
   c(list(once(p)), rep(list(once(component_genes(c(n, p)))), 39))
 }

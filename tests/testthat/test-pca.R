@@ -594,7 +594,7 @@ test_that("engines are weighed for any number of components", {
   for (n in c(1, 30, 500, 5000)) for (p in c(1, 130, 1100, 20000)) for (k in unique(c(1, 5, 60, n, p))) {
     if (k > min(n, p)) next
     all <- vapply(c("krylov", "gram", "gs"), function(method) {
-      weft:::ask_pca_plan("dense", method, n, p, n * p, k, 2)$cost$cpu
+      weft:::ask_pca_plan("dense", method, list(n = n, p = p, cells = n * p, k = k, threads = 2))$cost$cpu
     }, 0)
     expect_true(all(all > 0) && all(is.finite(all[c("krylov", "gs")])))
     plan <- weft:::pca_plan(list(kind = "dense", n = n, p = p), k, "auto", 2)

@@ -232,7 +232,7 @@ test_that("names in the drawing cover neither each other nor points", {
   at <- cbind(match(drawn$from, names), match(drawn$to, names))
   place <- weft:::svg_places(weft:::drawn_adjacency(at, drawn$weight, length(names)), 1000)
   radius <- rep(5, length(names))
-  put <- weft:::svg_labels(place, at, names, tabulate(at), radius, 1000, attr(place, "height"))
+  put <- weft:::svg_labels(place, at, names, tabulate(at), radius, c(1000, attr(place, "height")))
   wide <- 0.6 * 11 * nchar(names)
   left <- place[, 1] + put$x - ifelse(put$anchor == "start", 0, ifelse(put$anchor == "end", wide, wide / 2))
   low <- place[, 2] + put$y - 9
