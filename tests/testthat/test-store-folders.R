@@ -258,3 +258,12 @@ test_that("JSON is read as it is meant, and other texts are refused", {
     expect_error(read(wrong), class = "weft_json", info = wrong)
   }
 })
+
+test_that("an import of a folder stops when it is told to, and leaves nothing", {
+  for (name in c("csr_3.zarr", "dense_2.zarr", "bpcells_csc")) {
+    to <- withr::local_tempdir()
+    path <- file.path(to, "x.weft")
+    expect_stops(function(progress) weft_import(at(name), path, run = weft_run(progress = progress)), name)
+    expect_identical(list.files(to, all.files = TRUE, no.. = TRUE), character())
+  }
+})
