@@ -226,7 +226,7 @@ container_source.ExpressionSet <- function(x, assay, arg) experiment_source(x, a
 container_source.Seurat <- function(x, assay, arg) experiment_source(x, assay, arg)
 
 #' @exportS3Method
-container_source.SummarizedExperiment <- function(x, assay, arg) {
+container_source.SummarizedExperiment <- function(x, assay, arg) { # nolint: object_length_linter.
   need_package("SummarizedExperiment", "A SummarizedExperiment")
   check_names(dimnames(x), arg) # with which it could not be shown either
   found <- SummarizedExperiment::assayNames(x)

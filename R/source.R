@@ -9,8 +9,8 @@
 #        "store"     a weft_store(), for systems that read it in blocks (`stored`); for others it is brought into memory
 #        "other"     anything else, as it is: the system says what it takes
 #   experiment       the container had samples in its columns and has been transposed: `data` has them in its rows
-# A new container is one method here that ends in one of these kinds; those with tables of samples and genes are in
-# R/source-containers.R.
+# A new container is one method here that ends in one of these kinds; those with tables of samples and genes are in the
+# file R/source-containers.R.
 
 as_source <- function(x, assay = NULL, arg = "x", stored = FALSE) {
   source <- container_source(x, assay, arg)

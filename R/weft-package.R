@@ -14,7 +14,7 @@
 #' | what genotypes say, from PLINK's files | [plink_file()], [read_plink()], [mi_pairs()] | `gwas-pair-scan` |
 #' | which variants interact, given covariates | [pair_scan()] | `gwas-pair-scan` |
 #' | which go together | [mi_matrix()], [mi_network()] | `genes-alone-and-together` |
-#' | which modules genes form, and what these follow | [gene_modules()], [module_preservation()] | `from-a-matrix-to-modules` |
+#' | modules of genes, and what they follow | [gene_modules()], [module_preservation()] | `from-a-matrix-to-modules` |
 #' | which drive which, with false discovery rates | [regulation()], [gene_regulation()] | `which-genes-drive-which` |
 #' | whether a network differs between conditions | [regulation()] with `compare` | `which-genes-drive-which` |
 #' | which may cause which | [bn_learn()], [bn_exact()], [bn_search()] | `from-expression-to-a-causal-network` |

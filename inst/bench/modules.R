@@ -83,7 +83,8 @@ large <- function() {
   time <- system.time(m <- gene_modules(q, seed = 1))
   status <- if (file.exists("/proc/self/status")) grep("VmHWM", readLines("/proc/self/status"), value = TRUE)
   cat(sprintf(paste("20,000 genes x 200 samples: %d of %d modules, adjusted Rand index %.2f, %.0f s (%.0f s of",
-                    "processors), %s\n"), nrow(m$modules), length(sizes), adjusted_rand(truth, m$module), time[[3]], time[[1]] + time[[2]], status))
+                    "processors), %s\n"), nrow(m$modules), length(sizes), adjusted_rand(truth, m$module), time[[3]],
+            time[[1]] + time[[2]], status))
 }
 
 args <- commandArgs(TRUE)

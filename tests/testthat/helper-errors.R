@@ -52,7 +52,8 @@ errors_data <- function(path, sparse = TRUE) {
   dag["a", "b"] <- 1L
   variants <- matrix(rep_len(c(0L, 1L, 2L, 1L, 0L, NA, 2L), n * 4), n, dimnames = dimnames(numbers))
   list(numbers = numbers, levels = levels, variants = variants,
-       class = rep(c("case", "control"), length.out = n), words = words, dag = dag, y = numbers[, 1]^2, links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12),
+       class = rep(c("case", "control"), length.out = n), words = words, dag = dag,
+       y = numbers[, 1]^2, links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12),
        counts = matrix(stats::rpois(40 * 12, 3), 40, dimnames = list(NULL, letters[1:12])),
        genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE),
        modules = matrix(c(rep(sin((1:28)^2), 6), rep(cos((1:28)^2), 6)) + 0.4 * sin((1:336)^2 / 3), 28,
