@@ -183,6 +183,27 @@
     "20,000 genes: ARACNE 1.8 s, by `plan_network()` 5.3 on 16 threads; MRNET of 5,000 .8 s, 3.9 " \
       "(`auto.R`, H100)", \
     "`networks/kinds.h`") \
+  ENGINE(TRANSFERS, "transfer entropy", \
+    "`transfer/cpu/transfer.c`", \
+    "transfer entropy of all pairs, and of permuted copies", \
+    "CPU", \
+    "up to 16 levels", \
+    "not measured", \
+    "`weft_mi_plan()`") \
+  ENGINE(DEVICE_TRANSFERS, "transfer entropy on a device", \
+    "`transfer/cuda/transfer.cu`", \
+    "the same", \
+    "devices", \
+    "up to 16 levels; codes and planes in its memory", \
+    "not measured", \
+    "`weft_transfer_open_cuda()`") \
+  ENGINE(HOPPER_TRANSFERS, "transfer entropy by products", \
+    "`transfer/cuda/transfer_hopper.cu`", \
+    "the same", \
+    "Hopper", \
+    "2 to 4 levels", \
+    "not measured", \
+    "`weft_transfer_open_cuda()`") \
   ENGINE(EXACT_TEST, "exact test", \
     "`null/exact_test.c`", \
     "p-values of single features: counts the tables, chooses", \

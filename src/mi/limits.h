@@ -9,6 +9,7 @@
 #define WEFT_MI_FUSED_FEW 4u           /* counts through memory take less */
 #define WEFT_MI_FUSED_PLANES 4u
 #define WEFT_MI_COUNTED_PRODUCTS 2048u /* of planes and words of classes */
+#define WEFT_MI_TRANSFER_HOPPER 4u     /* levels of columns whose transfer entropy tensor cores count */
 #define WEFT_MI_TRIPLE_LEVELS 5u       /* of attributes in triples on a device */
 #define WEFT_MI_TRIPLE_CLASSES 8u
 #define WEFT_MI_TRIPLES_KEPT (1u << 19)   /* most triples that a search on a device keeps */

@@ -100,6 +100,9 @@ struct weft_mi_search;
 struct weft_mi_found;
 struct weft_mi_resident;
 struct weft_mi_relabelling;
+struct weft_transfer_data;
+struct weft_transfer_engine;
+struct weft_transfer_pass;
 
 typedef struct weft_mi_ops {
   weft_status (*rank)(weft_ctx *ctx, const weft_mi_data *data, const weft_mi_rank *out);
@@ -125,6 +128,10 @@ typedef struct weft_mi_ops {
   /* Rows of planes of such a pack, to the host. */
   weft_status (*planes)(weft_ctx *ctx, const struct weft_mi_pack *pack, const size_t *rows, size_t count,
                         uint64_t *bits);
+  /* Transfer entropy: passes over all pairs of series (transfer/both/transfer.h). */
+  weft_status (*transfer_open)(weft_ctx *ctx, const struct weft_transfer_data *data, struct weft_transfer_engine **out);
+  weft_status (*transfer_pass)(weft_ctx *ctx, struct weft_transfer_engine *engine, struct weft_transfer_pass *pass);
+  void (*transfer_close)(weft_ctx *ctx, struct weft_transfer_engine *engine);
 } weft_mi_ops;
 
 extern const weft_mi_ops weft_mi_cpu;

@@ -305,6 +305,27 @@ static weft_plan plan_bins(const weft_mi_sizes *sizes, const weft_slowness *slow
   return plan_of(WEFT_MI_SELECTION, weft_on_core(slow, cells * 2e-8), WEFT_MI_NO_ENGINE, INFINITY, 4 * cells);
 }
 
+/* Transfer entropy: products of planes, and logarithms of as many counts, for the data twice and for every copy. A
+ * device that has no engine for so many levels counts without its tensor cores. */
+static weft_plan plan_transfer(const weft_mi_sizes *sizes, const weft_slowness *slow)
+{
+  const double n = sizes->n, levels = sizes->levels, states = levels * levels, passes = sizes->permutations + 2;
+  const double bits = (levels - 1) * (states - 1) * n, cells = levels * states;
+  const double pair = bits * 2.5e-12 + cells * 1.5e-9, codes = weft_on_core(slow, n * sizes->p * 2e-8 / sizes->threads);
+  const int tensor = levels <= WEFT_MI_TRANSFER_HOPPER;
+  weft_plan plan =
+      plan_of(WEFT_MI_TRANSFERS, weft_on_core(slow, passes * sizes->pairs * pair / sizes->threads),
+              WEFT_MI_DEVICE_TRANSFERS,
+              weft_launching(slow, 1e-3 * passes) + weft_sent(slow, n * sizes->p) +
+                  weft_on_device(slow, passes * sizes->pairs * (bits / (tensor ? 2.5e15 : 5e13) + cells * 5e-12)),
+              n * sizes->p * (1 + (states + levels) / 8));
+  if (tensor) plan.on_hopper = engine_names[WEFT_MI_HOPPER_TRANSFERS];
+  plan.bytes_cuda = n * sizes->p;
+  plan.device_bytes = plan.bytes;
+  plan.beside = weft_called(slow, n, sizes->p) + codes;
+  return plan;
+}
+
 weft_plan weft_mi_plan(weft_mi_operation operation, int kind, const weft_mi_sizes *sizes, const weft_slowness *slow)
 {
   switch (operation) {
@@ -315,6 +336,7 @@ weft_plan weft_mi_plan(weft_mi_operation operation, int kind, const weft_mi_size
   case WEFT_MI_COUNTS: return plan_counts(sizes, slow);
   case WEFT_MI_NUMBERS: return plan_numbers(kind, sizes, slow);
   case WEFT_MI_NETWORKS: return plan_network(kind, sizes, slow);
+  case WEFT_MI_TRANSFER: return plan_transfer(sizes, slow);
   case WEFT_MI_BINS: break;
   }
   return plan_bins(sizes, slow);

@@ -21,10 +21,12 @@ typedef enum {
   WEFT_MI_COUNTS,       /* pairs, n, p, p_y, planes, planes_y */
   WEFT_MI_NUMBERS,      /* pairs, n, kind */
   WEFT_MI_NETWORKS,     /* p, kind */
-  WEFT_MI_BINS          /* n, p */
+  WEFT_MI_BINS,         /* n, p */
+  WEFT_MI_TRANSFER      /* n steps, p columns, pairs, levels, permutations */
 } weft_mi_operation;
 
-#define WEFT_MI_OPERATION_NAMES "rank", "rank_permute", "long_tuples", "tuples", "counts", "numbers", "networks", "bins"
+#define WEFT_MI_OPERATION_NAMES \
+  "rank", "rank_permute", "long_tuples", "tuples", "counts", "numbers", "networks", "bins", "transfer"
 
 /* clang-format off */
 #define WEFT_MI_SIZES(SIZE) \

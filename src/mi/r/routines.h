@@ -23,6 +23,7 @@
   R(C_weft_mi_variant_counts, 3) \
   R(C_weft_mi_scan, 4) \
   R(C_weft_mi_refit, 4) \
+  R(C_weft_mi_transfer, 3) \
   R(C_weft_mi_pack, 4) \
   R(C_weft_mi_pack_info, 1) \
   R(C_weft_mi_pack_digest, 1) \

@@ -13,6 +13,7 @@
 #include "mi/matrix/both/counts.h"
 #include "mi/features/both/column_score.h"
 #include "mi/features/both/columns.h"
+#include "mi/transfer/both/transfer.h"
 
 #define PIECE 16384 /* rows coded at a time; a multiple of 64 */
 #define PIECE_WORDS (PIECE / 64)
@@ -271,4 +272,7 @@ const weft_mi_ops weft_mi_cpu = { rank,
                                   NULL,
                                   NULL,
                                   NULL,
-                                  NULL };
+                                  NULL,
+                                  weft_transfer_open_cpu,
+                                  weft_transfer_pass_cpu,
+                                  weft_transfer_close_cpu };

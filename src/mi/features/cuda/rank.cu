@@ -7,6 +7,7 @@
 #include "mi/search/search.h"
 #include "mi/matrix/both/numeric.h"
 #include "mi/networks/network.h"
+#include "mi/transfer/both/transfer.h"
 extern "C" {
 #include "mi/pairs/both/pairs.h"
 #include "mi/matrix/both/counts.h"
@@ -234,5 +235,8 @@ const weft_mi_ops weft_mi_cuda = { rank,
                                    weft_mi_permute_cuda,
                                    weft_mi_relabel_cuda,
                                    weft_mi_plant_cuda,
-                                   weft_mi_planes_cuda };
+                                   weft_mi_planes_cuda,
+                                   weft_transfer_open_cuda,
+                                   weft_transfer_pass_cuda,
+                                   weft_transfer_close_cuda };
 }
