@@ -7,6 +7,7 @@ calls_mi <- function() {
     mi_pairs = list(share = 10, make = draw_mi_pairs), mi_triples = list(share = 6, make = draw_mi_triples),
     mi_matrix = list(share = 12, make = draw_mi_matrix), mi_network = list(share = 8, make = draw_mi_network),
     mi_select = list(share = 3, make = draw_mi_select), mi_tuples = list(share = 2, make = draw_mi_tuples),
+    transfer_entropy = list(share = 4, make = draw_transfer),
     pair_scan = list(share = 4, make = draw_pair_scan), regulation = list(share = 4, make = draw_regulation)
   )
 }
@@ -281,6 +282,22 @@ draw_mi_network <- function() {
 }
 
 # ---- directed networks ----
+
+# Numbers that are cut, or levels; several series, some samples without a time.
+draw_transfer <- function() {
+  n <- whole(30, pick(60, 300))
+  p <- whole(1, pick(4, 20, 70))
+  x <- some_table(n, p, extreme = 0.3)
+  bins <- pick(2, 3, 4, 7, 16)
+  args <- list(time = sample(c(seq_len(n - 2), 1, NA)))
+  if (chance(0.3)) args$time <- list(args$time, rep_len(1:2, n))
+  args$x <- if (chance(0.2)) as.data.frame(weft::discretize(as.data.frame(x), bins = bins)) else x
+  args["bins"] <- list(if (is.matrix(args$x)) bins)
+  if (p > 2 && chance(0.3)) args$regulators <- unique(c(1, sample(p, 2)))
+  args <- c(args, list(permutations = pick(0, 2, 4), fdr = pick(0.05, 0.5, 1), seed = whole(0, 1e6)),
+            maybe(0.3, control = list(lag = whole(1, 3), top = pick(1, 20, 1e6))))
+  drawn_call("transfer_entropy", args, function(e) list(plain(e), attr(e, "tested"), attr(e, "significant")))
+}
 
 draw_regulation <- function() {
   p <- whole(2, pick(6, 20, 45))

@@ -24,6 +24,7 @@ capability_calls <- function() {
     mi_network = of_numbers(mi_network, method = "aracne", estimator = "copula"),
     "mi_network, method = \"relnet\"" = of_numbers(mi_network, method = "relnet", estimator = "copula",
                                                    threshold = 0.1), mi_select = with_class(mi_select, k = 2),
+    transfer_entropy = of_numbers(transfer_entropy, time = seq_len(nrow(numbers)), permutations = 2),
     discretize = of_numbers(discretize, bins = 3),
     pca = of_numbers(pca, k = 2), pca_choose_k = of_numbers(pca_choose_k, method = "gavish_donoho"),
     bn_scores = list(f = bn_scores, data = "x", args = list(x = binary, max_parents = 2)),

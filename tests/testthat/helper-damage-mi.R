@@ -93,6 +93,7 @@ mi_damage_cases <- function() {
   results <- list(
     weft_mi = mi_rank(data$levels, data$class), weft_mi_tuples = mi_pairs(data$levels, data$class),
     weft_pair_scan = pair_scan(data$variants, data$class, data$numbers[, 2], permutations = 2),
+    weft_transfer = transfer_entropy(numbers, seq_len(nrow(numbers)), permutations = 2, fdr = 1, seed = 1),
     weft_mi_matrix = mi_matrix(data$levels), correlations = mi_matrix(data$numbers, estimator = "kendall"),
     weft_network = mi_network(data$numbers, "mrnet", estimator = "pearson"),
     weft_selection = mi_select(data$levels, data$class, 2), weft_bins = discretize(numbers, bins = 3),
@@ -103,7 +104,7 @@ mi_damage_cases <- function() {
     weft_mi_matrix = list(relnet = function(x) mi_network(x, "relnet", fdr = 0.5),
                           clr = function(x) mi_network(x, "clr"),
                           threshold = function(x) mi_network(x, "relnet", threshold = 0)),
-    weft_network = list(igraph = as_igraph),
+    weft_network = list(igraph = as_igraph), weft_transfer = list(igraph = as_igraph),
     weft_pair_scan = list(pairs = function(x) pair_scan(data$variants, data$class, pairs = x)),
     weft_bins = list(predict = function(x) predict(x, numbers), rank = function(x) mi_rank(x, data$class)),
     weft_mi_pack = list(pairs = mi_pairs, triples = mi_triples, tuples = function(x) mi_tuples(x, order = 3),

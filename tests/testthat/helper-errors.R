@@ -72,6 +72,7 @@ errors_fits <- function(d, path) {
   list(
     weft_mi = mi_rank(d$levels, d$class), weft_mi_tuples = mi_pairs(d$levels, d$class),
        weft_mi_matrix = mi_matrix(d$levels), weft_pair_scan = pair_scan(d$variants, d$class, d$numbers[, 2]),
+    weft_transfer = transfer_entropy(d$numbers, seq_len(nrow(d$numbers)), permutations = 2, fdr = 1, seed = 1),
     weft_network = mi_network(d$numbers, "mrnet", estimator = "pearson"),
        weft_selection = mi_select(d$levels, d$class, 2),
     weft_bins = discretize(as.data.frame(d$numbers), bins = 3), weft_mi_pack = mi_pack(d$levels, d$class),
@@ -108,6 +109,7 @@ mi_arguments <- function(d, fits, path) {
     mi_select = c(pair, k = 2), mi_triples = pair, mi_tuples = c(pair, order = 3),
     mi_trait = list(pairs = mi_pairs(d$levels, d$class), x = d$levels, trait = d$numbers[, 1]),
     pair_scan = list(x = d$variants, outcome = d$numbers[, 1], covariates = d$numbers[, 2], permutations = 2),
+    transfer_entropy = list(x = d$numbers, time = seq_len(nrow(d$numbers)), permutations = 2, seed = 1),
        network_convert = list(x = fits$weft_network),
     network_tables = list(x = fits$weft_network), write_network = list(x = fits$weft_network, file = path("net.csv")),
     read_plink = list(path = path("snps.bed")), plink_file = list(path = path("snps.bed")),

@@ -5,6 +5,7 @@ twins_mi <- function() {
     columns <- lapply(levels, function(l) replace(sample(l, n, TRUE), stats::runif(n) < missing, NA))
     list2DF(stats::setNames(columns, paste0("x", seq_along(levels))))
   }
+  pick_one <- function(values) values[sample(length(values), 1)]
   # numbers of classes have kernels of their own, and are operations of their own: each is long under sanitizers
   with_classes <- function(name, work) {
     numbers <- c(1, 2, 3, 8, 64)
@@ -333,6 +334,27 @@ twins_mi <- function() {
       x[, 2] <- round(x[, 2])
       lapply(c("pearson", "spearman", "copula", "kendall", "ksg"),
              function(estimator) as.matrix(mi_matrix(x, estimator = estimator, run = backend)))
+    }),
+    "transfer_entropy, products" = list(tolerance = 0, work = function(backend) {
+      lapply(c(2, 3, 4), function(bins) { # more genes than a tile has, steps that fill no word, several series
+        x <- matrix(stats::rnorm(300 * sample(c(5, 40, 300), 1)), 300)
+        x[-1, 2] <- x[-1, 2] + x[-300, 1]
+        x[, 3] <- round(x[, 3])
+        time <- list(c(1:170, 1:130), rep(1:2, c(170, 130)))
+        as.data.frame(transfer_entropy(x, time, bins = bins, permutations = 4, fdr = pick_one(c(0.2, 1)), seed = 1,
+                                       control = list(lag = pick_one(1:3)), run = backend))
+      })
+    }),
+    "transfer_entropy, counts" = list(tolerance = 0, work = function(backend) {
+      lapply(c(5, 9, 16), function(bins) {
+        x <- matrix(stats::rnorm(sample(100:400, 1) * 70), ncol = 70)
+        as.data.frame(transfer_entropy(x, seq_len(nrow(x)), regulators = 1:33, targets = 20:70, bins = bins,
+                                       permutations = 2, fdr = 1, seed = 1, run = backend))
+      })
+    }),
+    "transfer_entropy, without a test" = list(tolerance = 0, work = function(backend) {
+      as.data.frame(transfer_entropy(some(sample(2:7, 30, TRUE), 100), 1:100, bins = NULL, permutations = 0,
+                                     control = list(top = 50), run = backend))
     }),
     "mi_network, aracne" = list(tolerance = 0, work = function(backend) {
       m <- as.matrix(mi_matrix(matrix(stats::rnorm(40 * sample(3:150, 1)), 40), estimator = "pearson", run = "cpu"))
