@@ -4,20 +4,21 @@
 #' the level of gene y at time t, its level `lag` samples before, and the level of gene x at that earlier time. All
 #' ordered pairs are tested, with permutations.
 #'
-#' @section Method: Values become levels: with `bins`, of equal frequency as in [discretize()]. The transfer entropy from
-#'   x to y is the conditional mutual information \eqn{I(Y_t; X_{t-lag} \mid Y_{t-lag})} (Schreiber 2000), from the
-#'   counts of all steps of all series together. By chance it is positive: with n steps, \eqn{G = 2 n \log 2
+#' @section Method: Values become levels: with `bins`, of equal frequency as in [discretize()]. The transfer entropy
+#'   from x to y is the conditional mutual information \eqn{I(Y_t; X_{t-lag} \mid Y_{t-lag})} (Schreiber 2000), from
+#'   the counts of all steps of all series together. By chance it is positive: with n steps, \eqn{G = 2 n \log 2
 #'   \mathrm{TE}} is then about as large as its degrees of freedom (levels of x less 1, times levels that follow each
-#'   level of y, less 1 each), and larger where both genes change slowly, or where measurement noise hides the state of
-#'   y.
+#'   level of y, less 1 each), and larger where both genes change slowly, or where measurement noise hides the state
+#'   of y.
 #'
 #'   In a permuted copy the past of all sources goes round within each series by a random number of steps, so that
 #'   sources and targets keep their own dynamics and no longer meet. The first half of the copies gives the mean of G
 #'   over its degrees of freedom for each source, for each target and in all; what is usual for a pair is the product of
 #'   the first two over the third. G over what is usual becomes a standard score, `z` (Wilson and Hilferty 1931). The
-#'   other half gives the distribution of z: a p-value is the share of the scores of all pairs in these copies that reach
-#'   z, the data counted as one of them, and q-values are those of Benjamini and Hochberg over all pairs. Scores are
-#'   compared in steps of 1/64. As the scores of all pairs are put together, few copies suffice for many genes.
+#'   other half gives the distribution of z: a p-value is the share of the scores of all pairs in these copies that
+#'   reach z, the pair's own score counted as one of them, and q-values are by Benjamini and Hochberg's method over all
+#'   pairs. Scores are compared in steps of 1/64. As the scores of all pairs are put together, few copies suffice for
+#'   many genes. The p-values hold for pairs on average: where trends dominate, those of single pairs are approximate.
 #'
 #'   The test is of "x says nothing about y that the level of y before does not say". A common cause, another gene on
 #'   the way, and the past of y beyond one step all make x informative. Where series are short or few, a regression
@@ -38,7 +39,7 @@
 #' @param fdr edges with a q-value up to this are returned; 1 for all pairs.
 #' @param control a list of settings that are rarely needed:
 #'   * `lag`: the number of samples between past and present.
-#'   * `top`: the most edges that are returned: those of greatest z.
+#'   * `top`: how many edges are returned at most, those with the greatest z first.
 #' @param seed a whole number that seeds the permutations and leaves R's random number generator alone; `NULL` to draw
 #'   the seed from R's generator.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
@@ -46,8 +47,8 @@
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame of class `weft_transfer`, one row per edge, greatest `z` first: `from`, `to`; `te`, the transfer
 #'   entropy in bits, less what is usual without dependence, `bias` (which may leave less than 0); `z`; and, with
-#'   permutations, `p_value` and `q_value`. Attributes: `tested` and `significant`, the numbers of pairs that have a score
-#'   and that pass, of which `top` may have kept fewer; `steps`, `series` and `levels`.
+#'   permutations, `p_value` and `q_value`. Attributes: `tested` and `significant`, the numbers of pairs that have a
+#'   score and that pass, of which `top` may have kept fewer; `steps`, `series` and `levels`.
 #' @references
 #' Schreiber (2000). Measuring information transfer. *Physical Review Letters* 85, 461-464.
 #'
@@ -177,8 +178,8 @@ transfer_table <- function(found, sources, targets, tested, top) {
 #' @param ... ignored.
 #' @return `print()`: `x`, invisibly. `summary()`: a list with the numbers of pairs `tested`, of `edges`, of `steps`,
 #'   `series` and `levels`, and the genes with the most edges `from` and `to` them. `as.data.frame()` and `tidy()`: a
-#'   plain data frame. `glance()`: one row about the run. `as_igraph()`: a directed igraph graph of the genes with edges,
-#'   with `weight`, the square of z, and the columns of the table as attributes.
+#'   plain data frame. `glance()`: one row about the run. `as_igraph()`: a directed igraph graph of the genes with
+#'   edges, with `weight`, the square of z, and the columns of the table as attributes.
 #' @export
 #' @examples
 #' set.seed(1)

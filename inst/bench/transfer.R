@@ -109,8 +109,8 @@ levels_of_tests <- function(sets = 10, n = 600, p = 60) {
       c(mean(e$p_value <= 0.05), sum(e$q_value <= 0.05), mean(plain <= 0.05),
         sum(stats::p.adjust(plain, "BH") <= 0.05))
     })
-    cat(sprintf("%-27s %d levels: p <= .05 in %.3f (%.3f), %.1f edges at q <= .05; chi-squared %.3f, %.1f edges\n", kind,
-                bins, mean(shares[1, ]), sd(shares[1, ]) / sqrt(sets), mean(shares[2, ]), mean(shares[3, ]),
+    cat(sprintf("%-27s %d levels: p <= .05 in %.3f (%.3f), %.1f edges at q <= .05; chi-squared %.3f, %.1f edges\n",
+                kind, bins, mean(shares[1, ]), sd(shares[1, ]) / sqrt(sets), mean(shares[2, ]), mean(shares[3, ]),
                 mean(shares[4, ])))
   }
 }

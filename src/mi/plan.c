@@ -306,7 +306,7 @@ static weft_plan plan_bins(const weft_mi_sizes *sizes, const weft_slowness *slow
 }
 
 /* Transfer entropy: products of planes, and logarithms of as many counts, for the data twice and for every copy. A
- * device that has no engine for so many levels counts without its tensor cores. */
+ * device whose tensor cores have no engine for this number of levels counts without them. */
 static weft_plan plan_transfer(const weft_mi_sizes *sizes, const weft_slowness *slow)
 {
   const double n = sizes->n, levels = sizes->levels, states = levels * levels, passes = sizes->permutations + 2;

@@ -27,7 +27,7 @@ followed <- function(n = 200, p = 5) {
 
 all_pairs <- function(m, e, names) m[cbind(match(e$from, names), match(e$to, names))]
 
-test_that("scores are those of tables in plain loops, for any levels, lag and series", {
+test_that("scores are as from tables in plain loops, for any levels, lag and series", {
   set.seed(1)
   for (bins in c(2, 3, 4, 7)) for (lag in 1:2) {
     x <- followed()

@@ -79,6 +79,7 @@ static uint32_t take_levels(const weft_column *column, size_t n, const uint32_t 
   return plan.levels;
 }
 
+/* Threads share columns; the first column that has no levels is the error, whatever their number. */
 weft_status weft_transfer_codes(weft_ctx *ctx, const weft_column *columns, size_t n, size_t genes,
                                 const uint32_t *order, size_t samples, uint32_t bins, uint8_t *codes, uint32_t *levels)
 {

@@ -103,6 +103,7 @@ static uint32_t count_target(const weft_transfer_data *data, size_t target, uint
   return df;
 }
 
+/* Margins, degrees of freedom and the targets' parts of the scores, which no copy changes. */
 static weft_status count_genes(weft_ctx *ctx, work *w)
 {
   weft_status st = WEFT_OK;
@@ -134,6 +135,7 @@ done:
   return st;
 }
 
+/* Steps, levels, logarithms and margins of a job. */
 static weft_status make_ready(weft_ctx *ctx, const weft_transfer_job *job, work *w)
 {
   weft_status st = WEFT_OK;
@@ -262,6 +264,7 @@ static uint32_t first_bin(const double *q, const double *reach, const weft_trans
   return bin;
 }
 
+/* Columns of the edges that the last pass found. */
 static weft_status describe_edges(const work *w, const weft_transfer_pass *found, const double *p, const double *q,
                                   weft_arena *mem, weft_transfer_edges *out)
 {
@@ -294,7 +297,7 @@ done:
 
 /* ---- the whole ---- */
 
-/* Copies of the first half give the usual size of scores, those of the second their spread. */
+/* The first half of the copies gives the usual size of scores, the second half their spread. */
 static weft_status pass_copies(weft_ctx *ctx, const weft_mi_ops *ops, weft_transfer_engine *engine,
                                const weft_transfer_job *job, work *w, uint64_t *null, double *tested)
 {
@@ -325,6 +328,7 @@ done:
   return st;
 }
 
+/* Copies first, then the data: its bins decide which pairs are edges, and another pass finds them. */
 weft_status weft_mi_transfer(weft_ctx *ctx, const weft_mi_ops *ops, const weft_transfer_job *job, weft_arena *mem,
                              weft_transfer_edges *out)
 {

@@ -20,7 +20,7 @@ typedef struct weft_transfer_job {
   size_t permutations; /* 0, or 2 and more: the first half says what is usual, the others how z is spread */
   uint64_t key;
   double fdr; /* edges have at most this q-value; without permutations it does not matter */
-  double top; /* about so many edges at most: the bin in which the limit lies is complete if it is not large */
+  double top; /* edges at most, and what else lies in the bin of the last one */
 } weft_transfer_job;
 
 /* Edges, in any order. te: plug-in bits. usual: the mean of permuted copies, as bits. */

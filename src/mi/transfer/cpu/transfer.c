@@ -1,5 +1,5 @@
-/* Passes over pairs on the CPU: products of the targets' planes, one for every state but the last, with those of the
- * sources, one for every level but the last. Threads share tiles. */
+/* Passes over pairs on the CPU: products of the targets' planes, one for every state but the last, with the sources'
+ * planes, one for every level but the last. Threads share tiles. */
 #include <stdatomic.h>
 #include <string.h>
 #include "core/call/arena.h"
@@ -30,7 +30,7 @@ static void make_planes(const uint8_t *codes, size_t steps, size_t planes, size_
     weft_bits()->plane_u8(codes, steps, (uint8_t) plane, out + plane * words);
 }
 
-/* Of all targets, from their states; of all sources, from their levels at `rows`. */
+/* Makes the planes of all targets from their states or, with `rows`, of all sources from their levels there. */
 static weft_status fill_planes(weft_ctx *ctx, weft_transfer_engine *engine, const uint32_t *rows)
 {
   weft_status st = WEFT_OK;
@@ -59,6 +59,7 @@ done:
   return st;
 }
 
+/* Takes room for the planes of both sides and fills the targets', which no copy changes. */
 weft_status weft_transfer_open_cpu(weft_ctx *ctx, const weft_transfer_data *data, weft_transfer_engine **out)
 {
   weft_status st = WEFT_OK;
@@ -154,6 +155,7 @@ static void add_workspace(const weft_transfer_data *data, const workspace *w, we
     for (uint32_t b = 0; b < WEFT_TRANSFER_BINS; b++) pass->counts[b] += w->bins[b];
 }
 
+/* Makes the sources' planes and scores all tiles, in batches between which it polls. */
 weft_status weft_transfer_pass_cpu(weft_ctx *ctx, weft_transfer_engine *engine, weft_transfer_pass *pass)
 {
   weft_status st = WEFT_OK;

@@ -115,6 +115,7 @@ __global__ static void __launch_bounds__(THREADS)
   if (of_source) add_own(pass.goal.source_sums, i, of_source);
 }
 
+/* All blocks of a pass without tensor cores, in launches of a moment each. */
 static weft_status by_counting(weft_ctx *ctx, weft_transfer_engine *engine, const transfer_pass *pass)
 {
   weft_status st = WEFT_OK;
@@ -178,6 +179,7 @@ done:
   return st;
 }
 
+/* Chooses the engine by the number of levels, and takes room for its planes. */
 static weft_status make_room(weft_transfer_engine *engine, const weft_transfer_data *data, int device)
 {
   weft_status st = WEFT_OK;
@@ -213,6 +215,7 @@ extern "C" void weft_transfer_close_cuda(weft_ctx *ctx, weft_transfer_engine *en
   free(engine);
 }
 
+/* Sends the data and makes the targets' planes, which no copy changes. */
 extern "C" weft_status weft_transfer_open_cuda(weft_ctx *ctx, const weft_transfer_data *data,
                                                weft_transfer_engine **out)
 {
@@ -296,6 +299,7 @@ done:
   return st;
 }
 
+/* Makes the sources' planes and scores all pairs. */
 extern "C" weft_status weft_transfer_pass_cuda(weft_ctx *ctx, weft_transfer_engine *engine, weft_transfer_pass *pass)
 {
   weft_status st = WEFT_OK;

@@ -4,7 +4,7 @@
 #include "core/device/device.cuh"
 #include "mi/transfer/both/transfer.h"
 
-/* Pointers are those of the device. */
+/* All pointers are the device's. */
 struct transfer_pass {
   weft_transfer_data data;
   weft_transfer_pass goal;
@@ -22,7 +22,7 @@ struct transfer_planes {
   size_t stride;               /* 0: plane after plane, gene after gene; else genes side by side, `stride` of them */
 };
 
-/* The tests' builds may keep Hopper's kernels from being used. */
+/* Whether Hopper's kernel has these levels, here. */
 int weft_transfer_products_fit(uint32_t levels, int device);
 /* Sides of the products, without memory; the rows that they need. */
 transfer_planes weft_transfer_product_planes(uint32_t levels, uint32_t steps, int of_targets);

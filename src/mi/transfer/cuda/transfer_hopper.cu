@@ -196,6 +196,7 @@ static void (*kernel_of(uint32_t levels, size_t *shared))(const product_args)
   return levels == 3 ? products<3> : products<4>;
 }
 
+/* All tiles of a pass, in launches of a moment each. */
 weft_status weft_transfer_products(weft_ctx *ctx, const transfer_pass *pass, const transfer_planes *targets,
                                    const transfer_planes *sources, cudaStream_t stream)
 {
