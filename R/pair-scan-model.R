@@ -36,7 +36,7 @@ check_genotypes <- function(counts, names) {
   }
 }
 
-# The variants of a screen: list(columns, side, near, searched, left_out).
+# The variants of a screen: list(columns, side, near, searched, left_out, whole: the share without missing genotypes).
 scanned_variants <- function(variants, model, features, control, native) {
   p <- length(variants$names)
   side <- sides(variants$names, features, control$with)
@@ -60,7 +60,7 @@ scanned_variants <- function(variants, model, features, control, native) {
   columns <- columns[keep]
   if (!is.null(side)) side <- side[columns]
   if (!is.null(near)) near <- near_of(near, columns)
-  list(columns = columns, side = side, near = near, left_out = left_out,
+  list(columns = columns, side = side, near = near, left_out = left_out, whole = mean(counts[4L, keep] == 0),
        searched = choose_tuples(side, length(columns), 2) - count_near(near, side))
 }
 

@@ -88,7 +88,7 @@
 #' pair_scan(x, trait, age, pairs = found, df = 4)
 pair_scan <- function(x, outcome, covariates = NULL, top = 1000, features = NULL, pairs = NULL, df = 1,
                       permutations = 0, control = list(), seed = NULL, run = NULL, ...) {
-  run <- as_run(run)
+  run <- as_run(run, dry_run = TRUE)
   control <- scan_settings(control)
   check_dots(..., .control = pair_scan_control, .known = c(mi_names_elsewhere, class = "outcome", trait = "outcome"))
   need_args("x", "outcome")
@@ -99,14 +99,17 @@ pair_scan <- function(x, outcome, covariates = NULL, top = 1000, features = NULL
   if (!df %in% c(1, 4)) abort_input("`df` must be 1 or 4.", x = sprintf("It is %s.", number_text(df)))
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   if (permutations > 0) key <- mi_key(seed) else if (!is.null(seed)) mi_key(seed)
-  chosen <- cpu_only(run$backend, "Scans with covariates run")
   variants <- scan_variants(x)
   model <- scan_model(outcome, covariates, x, variants, control)
   native <- run_control("cpu", run$threads, run$progress, variants$names, "Scanning pairs")
+  use <- if (is.null(pairs)) scanned_variants(variants, model, features, control, native)
+  chosen <- choose_for_scan(run, model, use, top, df, permutations)
+  if (run$dry_run) return(dry_plan("pair_scan", chosen))
   if (is.null(pairs)) {
-    use <- scanned_variants(variants, model, features, control, native)
-    found <- screen_pairs(variants, model, use, top, control, native)
-    chance <- if (permutations > 0) permuted_greatest(variants, model, use, permutations, key, native)
+    there <- run_control(chosen$name, run$threads, run$progress, variants$names, "Scanning pairs",
+                         devices_for(run$devices, chosen$name)[1L])
+    found <- screen_pairs(variants, model, use, df, top, control, there)
+    chance <- if (permutations > 0) permuted_greatest(variants, model, use, df, permutations, key, there)
   } else {
     refuse_screen(features, control, permutations)
     found <- given_pairs(pairs, variants)
@@ -115,7 +118,7 @@ pair_scan <- function(x, outcome, covariates = NULL, top = 1000, features = NULL
   out <- fitted_pairs(variants, model, found, df, native)
   if (!is.null(pairs)) found$tested <- found$tested %||% sum(!is.na(out$p_value))
   out$p_bonferroni <- pmin(1, out$p_value * found$tested)
-  if (is.null(pairs) && permutations > 0) out$p_fwer <- fwer(out$score, chance)
+  if (is.null(pairs) && permutations > 0) out$p_fwer <- fwer(out$score * (1 - 1e-9), chance) # rounding
   out$reason <- scan_reasons[attr(out, "reason")]
   if (is.null(pairs)) out <- out[order(out$p_value, -out$score), ]
   row.names(out) <- NULL
@@ -145,23 +148,37 @@ scan_reasons <- c(NA, "few rows", "collinear", "one class", "separated", "no res
 
 # ---- the screen ----
 
+# The back end of a screen; fits run on the CPU.
+choose_for_scan <- function(run, model, use, top, df, permutations) {
+  if (is.null(use)) return(cpu_only(run$backend, "Given pairs are fitted"))
+  plan <- function() {
+    mi_plan("scan", pairs = use$searched, whole_pairs = use$searched * use$whole^2, n = length(model$rows),
+            p = length(use$columns), columns = ncol(model$basis), terms = df, permutations = permutations,
+            top = min(top, use$searched), threads = run$threads)
+  }
+  stays <- plan()$stays
+  chosen <- if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
+  report_backend(chosen, run)
+  chosen
+}
+
 # What native code reads of a screen.
-screen_list <- function(model, use, outcomes, top, min_score) {
+screen_list <- function(model, use, outcomes, df, top, min_score) {
   c(list(basis = model$weighted, root = model$root, outcomes = outcomes, estimated = model$kind == "linear",
-         side = use$side, top = top, min_score = min_score), near_list(use$near))
+         genotypes = df == 4, side = use$side, top = top, min_score = min_score), near_list(use$near))
 }
 
 # The pairs to fit: list(columns: 2 × pairs, score, searched, tested, left_out).
-screen_pairs <- function(variants, model, use, top, control, native) {
-  least <- stats::qchisq(control$max_p, 1, lower.tail = FALSE)
+screen_pairs <- function(variants, model, use, df, top, control, native) {
+  least <- stats::qchisq(control$max_p, df, lower.tail = FALSE)
   found <- .Call(C_weft_mi_scan, variants$data, list(rows = model$rows, columns = use$columns - 1L),
-                 screen_list(model, use, matrix(model$residual), min(top, use$searched), least), native)
+                 screen_list(model, use, matrix(model$residual), df, min(top, use$searched), least), native)
   list(columns = rbind(use$columns[found$first], use$columns[found$second]), score = found$score,
        searched = use$searched, tested = found$tested, left_out = use$left_out)
 }
 
 # The greatest score of each permutation. Permuted residuals are made orthogonal to the covariates again.
-permuted_greatest <- function(variants, model, use, permutations, key, native) {
+permuted_greatest <- function(variants, model, use, df, permutations, key, native) {
   n <- length(model$rows)
   at_once <- max(1, min(permutations, 64, floor(2^27 / n)))
   starts <- seq(0, permutations - 1, by = at_once)
@@ -172,7 +189,7 @@ permuted_greatest <- function(variants, model, use, permutations, key, native) {
       moved - as.vector(model$weighted %*% crossprod(model$weighted, moved))
     }, numeric(n))
     .Call(C_weft_mi_scan, variants$data, list(rows = model$rows, columns = use$columns - 1L),
-          screen_list(model, use, matrix(outcomes, n), 0, Inf), native)$greatest
+          screen_list(model, use, matrix(outcomes, n), df, 0, Inf), native)$greatest
   }))
 }
 

@@ -7,6 +7,8 @@
 #   Rscript inst/bench/pair-scan.R plink            PLINK 1.9 --epistasis, without covariates
 #   Rscript inst/bench/pair-scan.R fastlmm FOLDER   pairs of FaST-LMM's tests: datasets/, expected-Windows/epistasis/
 #   Rscript inst/bench/pair-scan.R gain             seconds beside a loop of lm.fit()
+#   Rscript inst/bench/pair-scan.R check            on a device: the same tables as on the CPU, 40 random data sets
+#   Rscript inst/bench/pair-scan.R device 500000 20000   on a device: seconds of the screen, 1 and 4 degrees of freedom
 library(weft)
 source("tests/testthat/helper-genotypes.R")
 source("tests/testthat/helper-pair-scan.R")
@@ -164,6 +166,92 @@ gain <- function(n = 1000, p = 1000) {
               choose(p, 2), n, 1e6 * scan / choose(p, 2), 1e6 * each, each * choose(p, 2) / scan))
 }
 
+# Tables of both back ends, with dependent variants, rare ones, missing calls, sets, distances and permutations.
+check <- function(sets = 40) {
+  same <- 0
+  for (set in seq_len(sets)) {
+    set.seed(set)
+    n <- sample(c(40, 300, 1000, 5000), 1)
+    p <- sample(c(5, 40, 130, 300), 1)
+    x <- matrix(rbinom(n * p, 2, rep(runif(p, if (set %% 4) 0.05 else 0.002, 0.6), each = n)), n)
+    x[, 2] <- 2L - x[, 1]
+    x[, 3] <- (x[, 1] > 0) + 0L
+    x[, 4] <- if (set %% 2) x[, 1] else replace(x[, 1], 1, 1L)
+    if (set %% 3 == 0) x[sample(n, 3), sample(p, p %/% 2)] <- NA
+    covariates <- switch(1 + set %% 3, NULL, covariates_of(n), cbind(x[, 5], exp(2 * rnorm(n)), rnorm(n)))
+    if (set %% 3 == 2 && set %% 2) covariates <- covariates[, -1]
+    y <- rnorm(n) + 0.3 * ifelse(is.na(x[, 1] * x[, p]), 0, x[, 1] * x[, p])
+    if (set %% 5 == 1) y <- y > 0.5
+    scan <- function(run) {
+      set.seed(set)
+      pair_scan(x, y, covariates, top = sample(c(1, 20, 500), 1), df = sample(c(1, 4), 1),
+                features = if (set %% 7 == 0) 1:4, permutations = if (set %% 4 == 0) 9 else 0, seed = 1, run = run)
+    }
+    tables <- lapply(c("cpu", "cuda"), scan)
+    fine <- identical(as.data.frame(tables[[1]]), as.data.frame(tables[[2]])) &&
+      identical(attr(tables[[1]], "tested"), attr(tables[[2]], "tested"))
+    same <- same + fine
+    if (!fine) {
+      cat(sprintf("set %d (%d x %d, df %g, %s): %s\n", set, n, p, attr(tables[[1]], "model")$df,
+                  attr(tables[[1]], "model")$kind,
+                  toString(utils::head(all.equal(as.data.frame(tables[[1]]), as.data.frame(tables[[2]])), 3))),
+          "tested", attr(tables[[1]], "tested"), attr(tables[[2]], "tested"), "\n")
+    }
+  }
+  cat(same, "of", sets, "tables are the same on both back ends\n")
+}
+
+# A .bed file of random variants without missing calls: 256 of them, and others with their rows moved.
+long_file <- function(n, p, stem = tempfile()) {
+  bytes <- ceiling(n / 4)
+  of <- lapply(seq_len(min(256, p)), function(j) {
+    g <- rbinom(4 * bytes, 2, runif(1, 0.05, 0.5))
+    as.raw(colSums(matrix(c(3L, 2L, 0L)[g + 1L], 4) * c(1L, 4L, 16L, 64L)))
+  })
+  connection <- file(paste0(stem, ".bed"), "wb")
+  writeBin(as.raw(c(0x6c, 0x1b, 0x01)), connection)
+  for (j in seq_len(p)) {
+    by <- ((j - 1) %/% 256) * 131 %% bytes
+    b <- of[[1 + (j - 1) %% 256]]
+    writeBin(if (by) c(b[-seq_len(by)], b[seq_len(by)]) else b, connection)
+  }
+  close(connection)
+  writeLines(sprintf("1 rs%d 0 %d A G", seq_len(p), 1000 * seq_len(p)), paste0(stem, ".bim"))
+  writeLines(sprintf("f i%d 0 0 1 -9", seq_len(n)), paste0(stem, ".fam"))
+  stem
+}
+
+device <- function(n, p) {
+  set.seed(8)
+  stem <- long_file(n, p)
+  file <- plink_file(stem)
+  covariates <- matrix(rnorm(n * 10), n)
+  two <- as.matrix(plink_file(stem, variants = c(3, p)))
+  trait <- rnorm(n) + 8 / sqrt(n) * two[, 1] * two[, 2]
+  pairs <- choose(p, 2)
+  for (outcome in list(trait, trait > 1)) for (df in c(1, 4)) {
+    variants <- weft:::scan_variants(file)
+    control <- weft:::scan_settings(list())
+    model <- weft:::scan_model(outcome, covariates, file, variants, control)
+    native <- weft:::run_control("cuda", NULL, FALSE)
+    use <- weft:::scanned_variants(variants, model, NULL, control, native)
+    seconds <- vapply(1:2, function(time) {
+      system.time(weft:::screen_pairs(variants, model, use, df, 100, control, native))[["elapsed"]]
+    }, 0)
+    whole <- system.time(found <- pair_scan(file, outcome, covariates, top = 100, df = df, run = "cuda"))[["elapsed"]]
+    weights <- if (model$kind == "linear") 0 else 16
+    products <- 4 + weights + df * (2 * (10 + (weights > 0)) + 3)
+    cat(sprintf("%s, df %g: %.0f x %.0f, screen %.2f s (first %.2f), whole call %.2f s; %g products: %.0f T/s of bytes;",
+                model$kind, df, n, p, seconds[2], seconds[1], whole, products,
+                2e-12 * products * pairs * n / seconds[2]),
+        "best", unlist(found[1, 1:2]), "score", format(found$score[1], digits = 6), "\n")
+    if (pairs * n < 2e11) {
+      other <- pair_scan(file, outcome, covariates, top = 100, df = df, run = "cpu")
+      cat("  the same table on the CPU:", identical(as.data.frame(found), as.data.frame(other)), "\n")
+    }
+  }
+}
+
 asked <- commandArgs(TRUE)
 switch(asked[1L], fits = fits(), levels = levels_of_tests(), families = families(), planted = planted(), plink = plink(),
-       fastlmm = fastlmm(asked[2L]), gain = gain())
+       fastlmm = fastlmm(asked[2L]), gain = gain(), check = check(), device = device(as.numeric(asked[2L]), as.numeric(asked[3L])))

@@ -148,12 +148,19 @@
     "makes them possible", \
     "`weft_mi_device_holds()`") \
   ENGINE(PAIR_SCAN, "scan with covariates", \
-    "`scan/scan.c`, `refit.c`", \
+    "`scan/scan.c`, `tile.c`, `refit.c`", \
     "pairs of genotypes in linear and logistic models", \
     "CPU", \
-    "0, 1, 2 and missing values; any covariates", \
+    "0, 1, 2 and missing values; any covariates; 1 or 4 degrees of freedom", \
     "233 times as fast as a loop of `lm.fit()`, `pair-scan.R gain`", \
-    "R") \
+    "`plan_scan()`") \
+  ENGINE(DEVICE_SCAN, "scan on a device", \
+    "`scan/cuda/screen.cu`", \
+    "the same, a screen of bytes on tensor cores; the CPU scores what passes", \
+    "devices", \
+    "variants without missing genotypes, up to 8.5 million rows, `top` up to 2^20", \
+    "`pair-scan.R device`", \
+    "`plan_scan()`") \
   ENGINE(COUNTS_MATRIX, "matrix of counts", \
     "`matrix/*/counts.*`", \
     "all pairs, categorical", \

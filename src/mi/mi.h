@@ -103,6 +103,8 @@ struct weft_mi_relabelling;
 struct weft_transfer_data;
 struct weft_transfer_engine;
 struct weft_transfer_pass;
+struct weft_scan_job;
+struct weft_scan_screened;
 
 typedef struct weft_mi_ops {
   weft_status (*rank)(weft_ctx *ctx, const weft_mi_data *data, const weft_mi_rank *out);
@@ -132,6 +134,9 @@ typedef struct weft_mi_ops {
   weft_status (*transfer_open)(weft_ctx *ctx, const struct weft_transfer_data *data, struct weft_transfer_engine **out);
   weft_status (*transfer_pass)(weft_ctx *ctx, struct weft_transfer_engine *engine, struct weft_transfer_pass *pass);
   void (*transfer_close)(weft_ctx *ctx, struct weft_transfer_engine *engine);
+  /* Screens pairs of variants in models with covariates (scan/scan.h); NULL: not here. */
+  weft_status (*scan)(weft_ctx *ctx, const struct weft_scan_job *job, const double *counts, struct weft_arena *mem,
+                      struct weft_scan_screened *out);
 } weft_mi_ops;
 
 extern const weft_mi_ops weft_mi_cpu;

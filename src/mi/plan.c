@@ -326,6 +326,33 @@ static weft_plan plan_transfer(const weft_mi_sizes *sizes, const weft_slowness *
   return plan;
 }
 
+/* Why a device does not screen these pairs. It leaves to the CPU what it cannot do, and this is all of it. */
+static const char *scan_stays(const weft_mi_sizes *sizes)
+{
+  if (sizes->top > WEFT_MI_SCAN_TOP) return "Scans that keep more than a million pairs run";
+  if (sizes->n > WEFT_MI_SCAN_ROWS) return "Scans of more than 8.5 million rows run";
+  return NULL;
+}
+
+/* Pairs of variants in models with covariates: a product for each column of a pair, on a device one for each digit of
+ * it. Pairs with missing genotypes stay on the CPU. */
+static weft_plan plan_scan(const weft_mi_sizes *sizes, const weft_slowness *slow)
+{
+  const double outcomes = 1 + sizes->permutations, on_cpu = 4 + sizes->terms * (sizes->columns + outcomes),
+               on_device = 4 + sizes->terms * (2 * sizes->columns + 3 * outcomes);
+  const double each = sizes->n * on_cpu * 9e-11, codes = sizes->n * sizes->p;
+  weft_plan plan =
+      plan_of(WEFT_MI_PAIR_SCAN, weft_on_core(slow, sizes->pairs * each / sizes->threads), WEFT_MI_DEVICE_SCAN,
+              weft_launching(slow, 0.05) + weft_sent(slow, codes / 4) +
+                  weft_on_core(slow, codes * 1e-9 / sizes->threads) +
+                  weft_on_device(slow, sizes->whole_pairs * sizes->n * on_device * 2.5e-15) +
+                  weft_on_core(slow, (sizes->pairs - sizes->whole_pairs) * each / sizes->threads),
+              8 * sizes->n * (sizes->columns + outcomes + 1));
+  plan.beside = weft_called(slow, 0, 0) + weft_on_core(slow, codes * 2e-9 / sizes->threads);
+  plan.stays = scan_stays(sizes);
+  return plan;
+}
+
 weft_plan weft_mi_plan(weft_mi_operation operation, int kind, const weft_mi_sizes *sizes, const weft_slowness *slow)
 {
   switch (operation) {
@@ -337,6 +364,7 @@ weft_plan weft_mi_plan(weft_mi_operation operation, int kind, const weft_mi_size
   case WEFT_MI_NUMBERS: return plan_numbers(kind, sizes, slow);
   case WEFT_MI_NETWORKS: return plan_network(kind, sizes, slow);
   case WEFT_MI_TRANSFER: return plan_transfer(sizes, slow);
+  case WEFT_MI_SCANS: return plan_scan(sizes, slow);
   case WEFT_MI_BINS: break;
   }
   return plan_bins(sizes, slow);

@@ -22,11 +22,12 @@ typedef enum {
   WEFT_MI_NUMBERS,      /* pairs, n, kind */
   WEFT_MI_NETWORKS,     /* p, kind */
   WEFT_MI_BINS,         /* n, p */
-  WEFT_MI_TRANSFER      /* n steps, p columns, pairs, levels, permutations */
+  WEFT_MI_TRANSFER,     /* n steps, p columns, pairs, levels, permutations */
+  WEFT_MI_SCANS         /* pairs, n, p, whole_pairs, columns, terms, permutations, top */
 } weft_mi_operation;
 
 #define WEFT_MI_OPERATION_NAMES \
-  "rank", "rank_permute", "long_tuples", "tuples", "counts", "numbers", "networks", "bins", "transfer"
+  "rank", "rank_permute", "long_tuples", "tuples", "counts", "numbers", "networks", "bins", "transfer", "scan"
 
 /* clang-format off */
 #define WEFT_MI_SIZES(SIZE) \
@@ -34,6 +35,9 @@ typedef enum {
   SIZE(p)               /* columns */ \
   SIZE(p_y)             /* of a second table; 0: there is none */ \
   SIZE(pairs) SIZE(tuples) \
+  SIZE(whole_pairs)     /* those of variants without missing genotypes */ \
+  SIZE(columns)         /* covariates and the constant */ \
+  SIZE(terms)           /* of an interaction: 1 or 4 */ \
   SIZE(order)           /* attributes of a tuple */ \
   SIZE(planes)          /* bit planes per attribute, on average */ \
   SIZE(planes_y) \

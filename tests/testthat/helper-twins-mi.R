@@ -329,6 +329,28 @@ twins_mi <- function() {
       n <- sample(132000:140000, 1)
       tidy(mi_triples(some(rep(3, 6), n, 0.01), sample(2, n, TRUE), na = "level", top = 20, run = backend))
     }),
+    "pair_scan, whole genotypes, dependent and rare ones" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(60, 300, 2000), 1)
+      p <- sample(c(12, 130, 260), 1)
+      x <- matrix(stats::rbinom(n * p, 2, rep(stats::runif(p, 0.01, 0.6), each = n)), n)
+      x[, 2:4] <- cbind(2L - x[, 1], (x[, 1] > 0) + 0L, x[, 1])
+      y <- stats::rnorm(n) + 0.4 * x[, 1] * x[, p]
+      covariates <- cbind(stats::rnorm(n), x[, 5] + (stats::runif(n) < 0.1), exp(2 * stats::rnorm(n)))
+      top <- sample(c(1, 40, 2000), 1)
+      lapply(c(1, 4), function(df) list(
+        tidy(pair_scan(x, y, covariates, top = top, df = df, run = backend)),
+        tidy(pair_scan(x, y > 1, covariates[, 1], top = top, df = df, run = backend)),
+        tidy(pair_scan(x, y, top = 9, df = df, features = 1:5, permutations = 5, seed = 1, run = backend))))
+    }),
+    "pair_scan, missing genotypes, neighbours left out" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(60, 800), 1)
+      x <- matrix(stats::rbinom(n * 90, 2, 0.3), n)
+      x[, 1:30][sample(n * 30, 40)] <- NA
+      where <- data.frame(chromosome = sample(2, 90, TRUE), position = sample(1000, 90))
+      lapply(c(1, 4), function(df)
+        tidy(pair_scan(x, stats::rnorm(n), stats::rnorm(n), top = 60, df = df, run = backend,
+                       control = list(min_distance = 100, positions = where, max_p = 0.5))))
+    }),
     "mi_matrix of numbers" = list(tolerance = 0, work = function(backend) {
       x <- matrix(stats::rnorm(100 * sample(3:60, 1)), 100)
       x[, 2] <- round(x[, 2])

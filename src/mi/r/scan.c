@@ -39,14 +39,14 @@ typedef struct scan_job {
   weft_arena *keep;
   weft_scan_found out;
 } scan_job;
-WEFT_WORK(scan_pairs, scan_job, weft_mi_scan(ctx, &job->scan, job->keep, &job->out))
+WEFT_WORK(scan_pairs, scan_job, weft_mi_scan(ctx, backend->mi, &job->scan, job->keep, &job->out))
 
 static SEXP numbers_at(SEXP result, const char *name, size_t length)
 {
   return weft_result_put(result, name, weft_glue_vector(REALSXP, (double) length));
 }
 
-/* model: list(basis, root, outcomes, estimated, side, chromosome, position, distance, top, min_score); see
+/* model: list(basis, root, outcomes, estimated, genotypes, side, chromosome, position, distance, top, min_score); see
  * weft_scan_job. list(first, second: variants from 1; score, greatest, tested). */
 SEXP C_weft_mi_scan(SEXP x, SEXP use, SEXP model, SEXP control)
 {
@@ -62,6 +62,7 @@ SEXP C_weft_mi_scan(SEXP x, SEXP use, SEXP model, SEXP control)
   scan->outcomes = (size_t) Rf_ncols(outcomes);
   scan->outcome = weft_record_doubles(&given, "outcomes", n * (double) scan->outcomes);
   scan->estimated = weft_record_flag(&given, "estimated");
+  scan->genotypes = weft_record_flag(&given, "genotypes");
   scan->side = side == R_NilValue ? NULL : RAW_RO(side);
   scan->near.chromosome = (const uint32_t *) weft_record_integers_or_null(&given, "chromosome", p);
   scan->near.position = weft_record_doubles_or_null(&given, "position", p);

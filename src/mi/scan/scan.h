@@ -2,8 +2,13 @@
  * a score of every pair (scan.c), and whole models of the pairs that are kept (refit.c). Works on the CPU. */
 #pragma once
 
+#include "mi/mi.h"
 #include "mi/scan/variants.h"
 #include "mi/search/search.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Row i of the covariates and of the outcome stands multiplied by the root of its weight. `basis` has orthonormal
  * columns, `outcomes` are residuals, orthogonal to it. With weights of a logistic model without variants, and the
@@ -16,6 +21,7 @@ typedef struct weft_scan_job {
   size_t outcomes;    /* the first one decides what is kept */
   const double *outcome;
   int estimated;       /* the residual variance is estimated for each pair; else it is 1 */
+  int genotypes;       /* all combinations of genotypes in place of the product: up to 4 degrees of freedom */
   const uint8_t *side; /* of each variant, as sides() in R/mi-pairs.R has them; NULL: all pairs */
   weft_mi_near near;
   size_t top;       /* how many pairs to keep */
@@ -30,7 +36,25 @@ typedef struct weft_scan_found {
   double tested;
 } weft_scan_found;
 
-weft_status weft_mi_scan(weft_ctx *ctx, const weft_scan_job *job, weft_arena *mem, weft_scan_found *out);
+/* `ops`: of the back end that screens. The scores of what it lets pass are the CPU's, pair by pair. */
+weft_status weft_mi_scan(weft_ctx *ctx, const weft_mi_ops *ops, const weft_scan_job *job, weft_arena *mem,
+                         weft_scan_found *out);
+
+/* What a device has screened: all pairs of variants without missing genotypes, unless `done` is 0. Every pair that may
+ * be among the best `top`, or the best of any outcome, is in `index`, each once. In `unsure` are those of which the
+ * CPU has to say whether they have a score; `tested` is without them. */
+typedef struct weft_scan_screened {
+  int done;
+  double tested;
+  size_t count, unsure_count;
+  uint64_t *index, *unsure;
+} weft_scan_screened;
+
+static inline int weft_scan_searches(const weft_scan_job *job, size_t i, size_t j)
+{
+  if (job->side && !((job->side[i] & 1 && job->side[j] & 2) || (job->side[i] & 2 && job->side[j] & 1))) return 0;
+  return !weft_mi_is_near(&job->near, i, j);
+}
 
 /* Why a pair has no test. */
 enum weft_refit_reason {
@@ -62,3 +86,11 @@ typedef struct weft_refit_fits {
 } weft_refit_fits;
 
 weft_status weft_mi_refit(weft_ctx *ctx, const weft_refit_job *job, const weft_refit_fits *out);
+
+/* On a device; counts: of genotypes, WEFT_VARIANT_CODES for each variant. Memory from `mem`. */
+weft_status weft_mi_scan_cuda(weft_ctx *ctx, const weft_scan_job *job, const double *counts, weft_arena *mem,
+                              weft_scan_screened *out);
+
+#ifdef __cplusplus
+}
+#endif

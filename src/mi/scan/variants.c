@@ -9,7 +9,10 @@ static void count_variant(const weft_variants *variants, size_t j, double *count
 {
   uint8_t codes[PIECE];
   uint64_t of[WEFT_VARIANT_CODES] = { 0 };
-  for (size_t first = 0; first < variants->n; first += PIECE) {
+  const weft_column *column = variants->columns + j;
+  const int whole = column->type == WEFT_COLUMN_GENOTYPE && weft_variants_whole(variants);
+  if (whole) weft_genotype_counts((const uint8_t *) column->values, variants->n, NULL, of);
+  for (size_t first = whole ? variants->n : 0; first < variants->n; first += PIECE) {
     const size_t count = variants->n - first < PIECE ? variants->n - first : PIECE;
     weft_variant_read(variants, j, first, count, codes);
     for (size_t i = 0; i < count; i++) of[codes[i]]++;

@@ -16,6 +16,12 @@ typedef struct weft_variants {
   const uint32_t *rows; /* n: where they are in a column, ascending */
 } weft_variants;
 
+/* Whether a column's first n rows are those that are used. */
+static inline int weft_variants_whole(const weft_variants *variants)
+{
+  return variants->n && variants->rows[variants->n - 1] == variants->n - 1;
+}
+
 /* The code in one row of a column. */
 static inline int weft_variant_at(const weft_column *column, size_t row)
 {

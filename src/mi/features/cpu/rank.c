@@ -275,4 +275,5 @@ const weft_mi_ops weft_mi_cpu = { rank,
                                   NULL,
                                   weft_transfer_open_cpu,
                                   weft_transfer_pass_cpu,
-                                  weft_transfer_close_cpu };
+                                  weft_transfer_close_cpu,
+                                  NULL };

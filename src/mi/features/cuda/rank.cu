@@ -8,6 +8,7 @@
 #include "mi/matrix/both/numeric.h"
 #include "mi/networks/network.h"
 #include "mi/transfer/both/transfer.h"
+#include "mi/scan/scan.h"
 extern "C" {
 #include "mi/pairs/both/pairs.h"
 #include "mi/matrix/both/counts.h"
@@ -238,5 +239,6 @@ const weft_mi_ops weft_mi_cuda = { rank,
                                    weft_mi_planes_cuda,
                                    weft_transfer_open_cuda,
                                    weft_transfer_pass_cuda,
-                                   weft_transfer_close_cuda };
+                                   weft_transfer_close_cuda,
+                                   weft_mi_scan_cuda };
 }

@@ -1,0 +1,379 @@
+/* What the screen of a scan knows of the pairs of a tile, and the interval in which a pair's score must lie.
+ *
+ * A genotype counts c = 0, 1 or 2 copies of the rarer allele. Sums over rows of products of two genotypes and a column
+ * v (the weights, a column of U, an outcome) are sums of integers: v is rounded to a multiple of a step, the multiple
+ * is written in digits that fit a byte beside a genotype, and cuBLAS multiplies bytes. So all that is not exact is
+ * known: a sum over n rows is within step / 2 times the sum of |genotypes' products| of its value.
+ *
+ * With X the pair's own columns and Z those of the interaction, both less what U explains, the score is N' S^-1 N over
+ * the variance, S = Z'Z - Z'X M^-1 X'Z, N = Z'e - Z'X M^-1 X'e, M = X'X. Errors of the sums move S by at most theta S
+ * and N by at most eta in the norm of S^-1 (bound_errors()); the score lies between (sqrt(s) -+ eta)^2 / (1 +- theta).
+ * Which columns follow from others is known exactly from the nine counts of the pair's genotypes, but for what
+ * covariates explain: a pair in doubt is `unsure`, and the CPU scores it. */
+#pragma once
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#define WEFT_SCAN_MASKS 512 /* which of the nine combinations of genotypes occur */
+
+/* A column whose sums with the products of genotypes are counted in digits. */
+struct scan_column {
+  int slot;    /* of its first digit's first product; -1: a constant, `step` */
+  int digits;  /* the highest last */
+  double step; /* of the lowest digit */
+};
+
+struct scan_tile {
+  const int32_t *sums; /* [slot][j][i]: products of bytes */
+  size_t slot_size, ld;
+  uint32_t first_a, first_b, count_a, count_b; /* variants; b's are the later ones */
+  uint32_t variants;                           /* without missing genotypes */
+  const uint32_t *place;                       /* of a variant among all */
+  const uint32_t *ones, *twos;                 /* people with one copy, with two */
+  const double
+      *own; /* [column][copies - 1][variant]: sums of weights, root U and root e over people with 1, 2 copies */
+  const scan_column *columns; /* weights (where there are any), U, outcomes */
+  const uint8_t *kept;        /* [mask]: a bit for each column of X, then of Z, that does not follow from others */
+  uint32_t n, k, outcomes;
+  double base;           /* of digits of U and e */
+  double step_of_u;      /* half a step, over all columns of U: the root of the sum of squares */
+  double step_of_w;      /* half a step of the weights */
+  const double *squares; /* of each outcome */
+  int weighted, estimated;
+  /* which pairs are searched */
+  const uint8_t *side;
+  const uint32_t *chromosome;
+  const double *position;
+  double distance;
+  uint64_t all; /* variants of the scan: a pair is i * all + j */
+  /* what passes */
+  double threshold;          /* for the best pairs, by the first outcome */
+  int any;                   /* whether best pairs are wanted at all */
+  unsigned long long *least; /* [outcome]: bits of the greatest lower bound */
+  struct scan_item *items;
+  uint32_t capacity;
+  uint32_t *count;
+  unsigned long long *tested;
+};
+
+#define WEFT_SCAN_UNSURE UINT32_MAX
+struct scan_item {
+  unsigned long long index;
+  double low, high;
+  uint32_t outcome, pad;
+};
+
+#define NOTHING_LEFT 1e-11 /* of a column's squares: rounding */
+#define SURELY_LEFT 1e-6
+#define LEFT_WEIGHTED 1e-4
+#define MAX_THETA 0.2
+
+/* L: columns of a variant. */
+template <int L> struct pair_state {
+  static constexpr int X = 2 * L, Q = L * L, T = X + Q;
+  double g[T][T];  /* after sweep(): -M^-1 and M^-1 X'Z */
+  double size[X];  /* roots of the squares of X before anything was taken off */
+  double total[Q]; /* sums of |z| */
+  double zz[Q];
+  uint32_t kept;
+};
+
+__device__ static inline double digit_sum(const int32_t *sums, size_t slot_size, int digits, int apart, double base,
+                                          double step)
+{
+  double value = 0;
+  for (int d = digits - 1; d >= 0; d--) value = value * base + (double) sums[(size_t) d * apart * slot_size];
+  return value * step;
+}
+
+/* Counts of the pair's genotypes, [a's copies - 1 + 2 (b's copies - 1)], and which combinations occur. */
+__device__ static inline uint32_t count_pair(const scan_tile &t, const int32_t *at, uint32_t a, uint32_t b,
+                                             int (&cell)[4])
+{
+  int of_a[2] = { (int) t.ones[a], (int) t.twos[a] }, of_b[2] = { (int) t.ones[b], (int) t.twos[b] };
+  int rest = (int) t.n;
+  uint32_t mask = 0;
+#pragma unroll
+  for (int c = 0; c < 4; c++) {
+    cell[c] = at[c * t.slot_size];
+    of_a[c % 2] -= cell[c];
+    of_b[c / 2] -= cell[c];
+    rest -= cell[c];
+    mask |= (uint32_t) (cell[c] > 0) << (1 + c % 2 + 3 * (1 + c / 2));
+  }
+#pragma unroll
+  for (int c = 0; c < 2; c++) {
+    mask |= (uint32_t) (of_a[c] > 0) << (1 + c) | (uint32_t) (of_b[c] > 0) << (3 * (1 + c));
+    rest -= of_a[c] + of_b[c];
+  }
+  return mask | (uint32_t) (rest > 0);
+}
+
+/* Sums of a column with X: with copies, or with each number of copies. */
+template <int L>
+__device__ static inline void own_sums(const scan_tile &t, uint32_t column, uint32_t a, uint32_t b, double *out)
+{
+  const double *of = t.own + (size_t) column * 2 * t.variants;
+  const double a1 = of[a], a2 = of[t.variants + a], b1 = of[b], b2 = of[t.variants + b];
+  if (L == 1) {
+    out[0] = a1 + 2 * a2;
+    out[1] = b1 + 2 * b2;
+  } else {
+    out[0] = a1;
+    out[1] = a2;
+    out[L] = b1;
+    out[L + 1] = b2;
+  }
+}
+
+/* Fills products of X and Z from the four sums of weights over combinations of genotypes. */
+template <int L>
+__device__ static inline void fill_products(const scan_tile &t, uint32_t a, uint32_t b, const int (&cell)[4],
+                                            const double (&w)[4], pair_state<L> &s)
+{
+  const double a1 = t.own[a], a2 = t.own[t.variants + a], b1 = t.own[b], b2 = t.own[t.variants + b];
+#pragma unroll
+  for (int i = 0; i < s.T; i++)
+#pragma unroll
+    for (int j = 0; j < s.T; j++) s.g[i][j] = 0;
+  if (L == 1) {
+    s.g[0][0] = a1 + 4 * a2;
+    s.g[1][1] = b1 + 4 * b2;
+    s.g[0][1] = s.g[1][0] = w[0] + 2 * w[1] + 2 * w[2] + 4 * w[3];
+    s.g[0][2] = s.g[2][0] = w[0] + 4 * w[1] + 2 * w[2] + 8 * w[3];
+    s.g[1][2] = s.g[2][1] = w[0] + 2 * w[1] + 4 * w[2] + 8 * w[3];
+    s.g[2][2] = w[0] + 4 * w[1] + 4 * w[2] + 16 * w[3];
+    s.total[0] = cell[0] + 2.0 * cell[1] + 2.0 * cell[2] + 4.0 * cell[3];
+  } else {
+    const double own[4] = { a1, a2, b1, b2 };
+#pragma unroll
+    for (int i = 0; i < s.X; i++) s.g[i][i] = own[i];
+#pragma unroll
+    for (int c = 0; c < s.Q; c++) {
+      const int i = c % L, j = L + c / L, z = s.X + c;
+      s.g[i][j] = s.g[j][i] = s.g[i][z] = s.g[z][i] = s.g[j][z] = s.g[z][j] = s.g[z][z] = w[c];
+      s.total[c] = cell[c];
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < s.X; i++) s.size[i] = sqrt(s.g[i][i]);
+#pragma unroll
+  for (int q = 0; q < s.Q; q++) s.zz[q] = s.g[s.X + q][s.X + q];
+}
+
+/* Sums of a column of U or of an outcome with Z. */
+template <int L>
+__device__ static inline void sums_with_z(const scan_tile &t, const int32_t *at, const scan_column &column,
+                                          const pair_state<L> &s, double *out)
+{
+#pragma unroll
+  for (int q = 0; q < s.Q; q++)
+    out[q] = column.slot < 0 ? column.step * s.total[q]
+                             : digit_sum(at + (size_t) (column.slot + q) * t.slot_size, t.slot_size, column.digits, s.Q,
+                                         t.base, column.step);
+}
+
+/* Solves for one column of X: M^-1 grows by it. */
+template <int L> __device__ static inline void sweep(pair_state<L> &s, int p)
+{
+  const double inverse = 1 / s.g[p][p];
+  double row[pair_state<L>::T];
+#pragma unroll
+  for (int j = 0; j < s.T; j++) row[j] = s.g[p][j];
+#pragma unroll
+  for (int i = 0; i < s.T; i++) {
+    if (i == p) continue;
+    const double factor = row[i] * inverse;
+#pragma unroll
+    for (int j = 0; j < s.T; j++)
+      if (j != p) s.g[i][j] -= factor * row[j];
+    s.g[i][p] = s.g[p][i] = factor;
+  }
+  s.g[p][p] = -inverse;
+}
+
+/* Takes what U explains off the products, and solves for X. Returns false where a column may or may not follow from
+ * others. rank: grows by the columns of X that are left. */
+template <int L>
+__device__ static inline bool reduce_pair(const scan_tile &t, const int32_t *at, uint32_t a, uint32_t b,
+                                          pair_state<L> &s, uint32_t *rank)
+{
+  double with[pair_state<L>::T];
+  for (uint32_t l = 0; l < t.k; l++) {
+    own_sums<L>(t, 1 + l, a, b, with);
+    sums_with_z<L>(t, at, t.columns[1 + l], s, with + s.X);
+#pragma unroll
+    for (int i = 0; i < s.T; i++)
+#pragma unroll
+      for (int j = 0; j < s.T; j++) s.g[i][j] -= with[i] * with[j];
+  }
+  const double surely = t.weighted ? LEFT_WEIGHTED : SURELY_LEFT;
+#pragma unroll
+  for (int p = 0; p < s.T; p++) {
+    bool there = s.kept >> p & 1;
+    if (p < s.X) {
+      const double left = s.g[p][p], whole = s.size[p] * s.size[p];
+      if (there && !t.weighted && left <= NOTHING_LEFT * whole)
+        there = false; /* it follows from the covariates */
+      else if (there && !(left > surely * whole))
+        return false;
+    }
+    if (!there) {
+#pragma unroll
+      for (int i = 0; i < s.T; i++) s.g[i][p] = s.g[p][i] = 0;
+    } else if (p < s.X) {
+      sweep<L>(s, p);
+      ++*rank;
+    }
+  }
+  return true;
+}
+
+/* S^-1 by Cholesky's decomposition of S scaled to a diagonal of 1; columns that are not kept are left out. */
+template <int L> struct interaction {
+  static constexpr int Q = L * L;
+  double root[Q][Q]; /* lower triangle: the inverse of S = (D R)(D R)' is applied by solving */
+  double scale[Q];   /* of the diagonal; 0: left out */
+  double trace;      /* of the inverse of the scaled S, at least 1 / its least eigenvalue */
+};
+
+/* Decomposes S. Returns false where it is not known to be positive definite. */
+template <int L> __device__ static inline bool factor(const pair_state<L> &s, interaction<L> &out)
+{
+  constexpr int Q = L * L, X = 2 * L;
+#pragma unroll
+  for (int q = 0; q < Q; q++) {
+    const double whole = s.g[X + q][X + q];
+    const bool there = s.kept >> (X + q) & 1;
+    if (there && !(whole > 0)) return false;
+    out.scale[q] = there ? sqrt(whole) : 0;
+  }
+#pragma unroll
+  for (int j = 0; j < Q; j++) {
+#pragma unroll
+    for (int i = j; i < Q; i++) {
+      const bool there = out.scale[i] > 0 && out.scale[j] > 0;
+      double value = there ? s.g[X + i][X + j] / (out.scale[i] * out.scale[j]) : i == j ? 1.0 : 0.0;
+#pragma unroll
+      for (int l = 0; l < j; l++) value -= out.root[i][l] * out.root[j][l];
+      if (i == j) {
+        if (!(value > 1e-9)) return false;
+        out.root[j][j] = sqrt(value);
+      } else
+        out.root[i][j] = value / out.root[j][j];
+    }
+  }
+  out.trace = 0;
+#pragma unroll
+  for (int c = 0; c < Q; c++) { /* squares of the inverse of the root */
+    double column[Q];
+#pragma unroll
+    for (int i = 0; i < Q; i++) {
+      double value = i == c;
+#pragma unroll
+      for (int l = 0; l < i; l++) value -= out.root[i][l] * column[l];
+      column[i] = value / out.root[i][i];
+      if (out.scale[c] > 0) out.trace += column[i] * column[i];
+    }
+  }
+  return true;
+}
+
+/* What errors of sums do to a pair, but for those of an outcome. */
+template <int L> struct pair_errors {
+  double reach[L * L]; /* at least the length of z less what X explains */
+  double many[L * L];  /* 1 + |coefficients of X in z| */
+  double theta;
+};
+
+/* S is quadratic in the sums P = Z'U: with d the error of P, it moves by R d' + d R' + d (I + U'X M^-1 X'U) d', R being
+ * what X leaves of P. Errors of the weights are those of a sum over n rows of at most 16 times a step. */
+template <int L>
+__device__ static inline bool bound_errors(const scan_tile &t, const pair_state<L> &s, const interaction<L> &f,
+                                           pair_errors<L> &out)
+{
+  constexpr int Q = L * L, X = 2 * L;
+  double spread = 0, sum = 0;
+#pragma unroll
+  for (int x = 0; x < X; x++) spread += sqrt(fmax(0.0, -s.g[x][x])) * s.size[x];
+  spread = 1 + spread * spread;
+#pragma unroll
+  for (int q = 0; q < Q; q++) {
+    out.reach[q] = sqrt(s.zz[q]);
+    out.many[q] = 1;
+#pragma unroll
+    for (int x = 0; x < X; x++) {
+      const double coefficient = fabs(s.g[x][X + q]);
+      out.reach[q] += coefficient * s.size[x];
+      out.many[q] += coefficient;
+    }
+  }
+  const double h = t.step_of_u;
+#pragma unroll
+  for (int q = 0; q < Q; q++)
+#pragma unroll
+    for (int r = 0; r < Q; r++) {
+      if (!(f.scale[q] > 0 && f.scale[r] > 0)) continue;
+      double error = h * (out.reach[q] * s.total[r] + out.reach[r] * s.total[q]) +
+                     h * h * s.total[q] * s.total[r] * spread + 16 * t.step_of_w * t.n * out.many[q] * out.many[r];
+      error /= f.scale[q] * f.scale[r];
+      sum += error * error;
+    }
+  out.theta = sqrt(sum) * f.trace + 1e-9;
+#pragma unroll
+  for (int q = 0; q < Q; q++) {
+    const double left = f.scale[q] * f.scale[q] / f.trace;
+    const double whole = L == 1 ? 4 * fmin(s.size[0] * s.size[0], s.size[1] * s.size[1]) : s.zz[q];
+    if (f.scale[q] > 0 && !(left > 1e-8 * whole)) return false;
+  }
+  return out.theta < MAX_THETA;
+}
+
+/* The interval of an outcome's score: 1; no score: 0; unsure: -1. rank: of U and X. */
+template <int L>
+__device__ static inline int score_outcome(const scan_tile &t, const int32_t *at, uint32_t a, uint32_t b, uint32_t e,
+                                           const pair_state<L> &s, const interaction<L> &f,
+                                           const pair_errors<L> &errors, uint32_t rank, double *low, double *high)
+{
+  constexpr int Q = L * L, X = 2 * L;
+  const scan_column column = t.columns[1 + t.k + e];
+  double with_x[X], rest[Q], beta[X], variance = 1, length = 0, all = 0;
+  own_sums<L>(t, 1 + t.k + e, a, b, with_x);
+  sums_with_z<L>(t, at, column, s, rest);
+#pragma unroll
+  for (int x = 0; x < X; x++) {
+    beta[x] = 0;
+#pragma unroll
+    for (int y = 0; y < X; y++) beta[x] -= s.g[x][y] * with_x[y];
+    length += fabs(beta[x]) * s.size[x];
+    all += fabs(beta[x]);
+#pragma unroll
+    for (int q = 0; q < Q; q++) rest[q] -= s.g[x][X + q] * with_x[x];
+  }
+  if (t.estimated) {
+    variance = t.squares[e];
+#pragma unroll
+    for (int x = 0; x < X; x++) variance -= beta[x] * with_x[x];
+    if (!(variance > 1e-8 * t.squares[e])) return -1;
+    variance /= (double) (t.n - rank);
+  }
+  double score = 0, eta = 0, solved[Q];
+#pragma unroll
+  for (int q = 0; q < Q; q++) {
+    const bool there = f.scale[q] > 0;
+    double value = there ? rest[q] / f.scale[q] : 0;
+#pragma unroll
+    for (int l = 0; l < q; l++) value -= f.root[q][l] * solved[l];
+    solved[q] = value / f.root[q][q];
+    score += solved[q] * solved[q];
+    const double error = column.step / 2 * s.total[q] + t.step_of_u * length * s.total[q] +
+                         16 * t.step_of_w * t.n * errors.many[q] * all;
+    if (there) eta += error * error / (f.scale[q] * f.scale[q]);
+  }
+  const double root = sqrt(score), slack = sqrt(eta * f.trace) + 1e-9 * root;
+  const double down = fmax(0.0, root - slack);
+  *low = down * down / (1 + errors.theta) / variance;
+  *high = (root + slack) * (root + slack) / (1 - errors.theta) / variance;
+  return 1;
+}
