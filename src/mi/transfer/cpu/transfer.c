@@ -1,5 +1,6 @@
 /* Passes over pairs on the CPU: products of the targets' planes, one for every state but the last, with the sources'
  * planes, one for every level but the last. Threads share tiles. */
+/* Build: shared. */
 #include <stdatomic.h>
 #include <string.h>
 #include "core/call/arena.h"
