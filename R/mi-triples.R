@@ -9,10 +9,13 @@
 #' features of at most five levels without missing values (or with missing as a level), for a class of at most eight
 #' levels and a `top` of at most 524,288. `"auto"` leaves all others to the CPU, and `run = "cuda"` is then an error
 #' that says why. Triples of binary features, and next those of features of at most three levels, with a class of two
-#' levels and up to 65,535 rows are searched fastest. Tuples are counted on the CPU.
+#' levels and up to 65,535 rows are searched fastest. Such a device also searches tuples of four by their information,
+#' of features of at most three levels without missing values, for a class of two levels, up to 65,535 rows and a `top`
+#' of at most 524,288; other tuples are counted on the CPU.
 #'
-#' There are p(p-1)(p-2)/6 triples: 166 million for a thousand features; ten thousand features need a device. Tuples are
-#' counted one by one, so choose their features first, for instance those of the best pairs.
+#' There are p(p-1)(p-2)/6 triples: 166 million for a thousand features; ten thousand features need a device. 250
+#' features have 158 million tuples of four, for a device. The CPU counts tuples one by one, so choose their features
+#' first, for instance those of the best pairs.
 #'
 #' @inheritParams mi_pairs
 #' @inheritSection mi_rank Missing values
@@ -53,14 +56,7 @@ mi_triples <- function(x, class, top = 1000, by = c("mi", "interaction"), featur
   side <- sides(pack$names, features, NULL)
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
   chosen <- choose_for_tuples(run, pack, choose(p, 3), order = 3, side = side, top = keep$top)
-  if (chosen$name == "cuda" && !has_bit_wgmma()) {
-    if (chosen$reason == "asked for") {
-      weft_abort("device", "`run = \"cuda\"` cannot run here.",
-                 x = "Triples need a device of compute capability 9.0 and a build for it.",
-                 i = "Use `run = \"cpu\"` or \"auto\".")
-    }
-    chosen[c("name", "reason")] <- list("cpu", "triples need a device of compute capability 9.0")
-  }
+  chosen <- needs_bit_wgmma(chosen, "triples")
   if (run$dry_run) return(dry_plan("mi_triples", chosen))
   native <- run_control(chosen$name, run$threads, run$progress, pack$names, "Searching triples",
                         devices_for(run$devices, chosen$name, chosen$divided))
@@ -72,6 +68,36 @@ mi_triples <- function(x, class, top = 1000, by = c("mi", "interaction"), featur
 
 mi_triples_control <- function(min_mi = NULL, min_gain = NULL, unit = c("bits", "nats"), assay = NULL) {
   as.list(environment())
+}
+
+# The same choice, or the CPU where the device has none of what such tuples need.
+needs_bit_wgmma <- function(chosen, what) {
+  if (chosen$name != "cuda" || has_bit_wgmma()) return(chosen)
+  if (chosen$reason == "asked for") {
+    weft_abort("device", "`run = \"cuda\"` cannot run here.",
+               x = sprintf("%s%s need a device of compute capability 9.0 and a build for it.",
+                           toupper(substr(what, 1L, 1L)), substring(what, 2L)),
+               i = "Use `run = \"cpu\"` or \"auto\".")
+  }
+  chosen[c("name", "reason")] <- list("cpu", paste(what, "need a device of compute capability 9.0"))
+  chosen
+}
+
+# The back end of a search of tuples of any order.
+choose_for_long_tuples <- function(run, pack, ways, order, columns, keep) {
+  info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
+  plan <- function() {
+    mi_plan("long_tuples", tuples = ways, n = pack$dim[1L], p = pack$dim[2L], order = order,
+            levels = max(info$levels[columns], 0), classes = info$classes, strata = length(pack$strata_levels),
+            empty_classes = sum(info$class_rows == 0), missing = pack$na != "level" && any(info$missing[columns] > 0),
+            top = min(keep$top, 2^53), by_interaction = keep$by == "interaction" || keep$min_gain > -Inf,
+            threads = run$threads)
+  }
+  stays <- plan()$stays
+  chosen <- if (is.null(stays)) needs_bit_wgmma(choose_backend(run$backend, plan()), "tuples of four")
+            else cpu_only(run$backend, stays, plan())
+  report_backend(chosen, run)
+  chosen
 }
 
 # 1-bit products of whole warpgroups: compute capability 9.0 itself, no other.
@@ -91,7 +117,6 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, by = c("
   started <- proc.time()[[3L]]
   call <- match.call()
   need_args("x")
-  chosen <- cpu_only(run$backend, "Tuples are counted")
   order <- check_number(order, "order", min = 3, max = 16, whole = TRUE)
   keep <- check_search(top, control$min_mi, control$min_gain, by, control$unit)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
@@ -104,13 +129,11 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, by = c("
                 x = sprintf("%d features have %.3g tuples of %d.", length(columns), ways, order),
                 i = "Choose fewer, for instance those of the best pairs.")
   }
-  report_backend(chosen, run)
-  if (run$dry_run) {
-    chosen$plan <- mi_plan("long_tuples", tuples = ways, n = pack$dim[1L], p = pack$dim[2L], threads = run$threads)
-    return(dry_plan("mi_tuples", chosen))
-  }
+  chosen <- choose_for_long_tuples(run, pack, ways, order, columns, keep)
+  if (run$dry_run) return(dry_plan("mi_tuples", chosen))
   found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), search_list(order, keep),
-                 run_control("cpu", run$threads, run$progress, pack$names, "Searching tuples"))
+                 run_control(chosen$name, run$threads, run$progress, pack$names, "Searching tuples",
+                             devices_for(run$devices, chosen$name)[1L]))
   record(new_result(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
          chosen, started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
          searched = ways)

@@ -4,8 +4,8 @@
 #' Pairs of variants that act together, with covariates
 #'
 #' Tests pairs of variants for an interaction in a model of a trait or of two classes of people, with covariates and
-#' both variants' own effects in it. A screen scores all pairs; the best ones are then fitted by themselves. It runs
-#' on the CPU.
+#' both variants' own effects in it. A screen scores all pairs, on the CPU or on a device; the best ones are then
+#' fitted by themselves, on the CPU.
 #'
 #' @section The model: A quantitative trait has a linear model, two classes a logistic one:
 #'   `lm(outcome ~ covariates + a + b + a:b)` or `glm()` of the same with `family = binomial()`, where a and b count
@@ -13,12 +13,19 @@
 #'   tests the up to four terms of their interaction together: by F, or for classes by the likelihood ratio.
 #'
 #' @section The screen: Every pair has a score test of `a:b`, with a chi-squared distribution with 1 degree of
-#'   freedom. Main effects and covariates are taken off the product of the genotypes and off the outcome, pair by
+#'   freedom; with `df = 4`, of the up to four terms of `A:B` together, beyond both variants' genotypes as categories.
+#'   Pairs are kept by this score, and `max_p` takes it for a chi-squared with `df` degrees of freedom, also where some
+#'   combinations of genotypes do not occur and it has fewer. Main effects and covariates are taken off the product of the genotypes and off the outcome, pair by
 #'   pair, over the rows in which both genotypes are known. For a trait this is exact: the score is \eqn{m R^2},
-#'   where \eqn{R^2} is the share of the variance that `a:b` explains of what the smaller model leaves, and m are
+#'   where \eqn{R^2} is the share of the variance that the interaction explains of what the smaller model leaves, and m are
 #'   that model's degrees of freedom. For classes, weights and residuals are those of the logistic model with the
 #'   covariates alone, and main effects are taken off by one step of weighted least squares. Where variants have very
 #'   strong effects of their own, this is an approximation; it decides only which pairs are fitted.
+#'
+#' @section On a device: Pairs of variants without missing genotypes are screened there, as products of bytes with
+#'   exact sums: the score of a pair lies in an interval, and all pairs that may be among the best are scored again on
+#'   the CPU, which makes the table that it makes alone. Pairs with a missing genotype stay on the CPU. A device keeps
+#'   a `top` of at most 1,048,576, and takes up to 8.5 million rows.
 #'
 #' @section The fits: The best `top` pairs of the screen are fitted as `lm()` and `glm()` do it, with the rows in
 #'   which both genotypes are known. `p_value` is that of the fit: by t, z, F or chi-squared. `p_bonferroni`

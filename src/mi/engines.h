@@ -112,6 +112,13 @@
     "2 to 5 levels, up to 8 classes, no missing values", \
     "24 T (three levels, before rows were sorted)", \
     "`weft_mi_triples_engine()`") \
+  ENGINE(QUADRUPLES, "quadruples", \
+    "`triples/cuda/quadruples.cu`", \
+    "tuples of four, as pairs of pairs", \
+    "Hopper", \
+    "up to 3 levels, 2 classes, 65,535 rows, no missing values, by information", \
+    "`mi-tuples.R`", \
+    "`plan_long_tuples()`") \
   ENGINE(LABEL_SETS, "label sets one by one", \
     "`permutations/cpu/permute.c`", \
     "permutation tests, one search for each label set", \

@@ -4,6 +4,7 @@
 #include "mi/features/both/columns.h"
 #include "mi/matrix/kinds.h"
 #include "mi/networks/kinds.h"
+#include "mi/search/search.h"
 
 #define NAME(id, name, ...) name,
 static const char *const engine_names[] = { WEFT_MI_ENGINES(NAME) NULL };
@@ -99,6 +100,12 @@ weft_mi_engine weft_mi_triples_engine(const weft_mi_facts *facts, uint64_t sorte
       facts->classes <= WEFT_MI_TRIPLE_CLASSES && facts->per == facts->classes)
     return WEFT_MI_FEW_LEVELS;
   return WEFT_MI_TRIPLES;
+}
+
+int weft_mi_fits_quadruples(const weft_mi_facts *facts, const weft_mi_search *search)
+{
+  return search->order == 4 && search->top <= WEFT_MI_TRIPLES_KEPT && !search->by_interaction &&
+         !(search->min_gain > -INFINITY) && facts->p >= 4 && packed_ternary(facts);
 }
 
 weft_mi_engine weft_mi_permutation_engine(const weft_mi_facts *facts)
@@ -219,13 +226,31 @@ static weft_plan plan_tuples(const weft_mi_sizes *sizes, const weft_slowness *sl
   return plan;
 }
 
-/* Tuples of any order, counted from codes: about as long for each row as pairs (README.md). */
+/* Why a device does not search these tuples; weft_mi_fits_quadruples() says the same of a pack. */
+static const char *tuples_stay(const weft_mi_sizes *sizes)
+{
+  if (sizes->order != 4) return "Tuples of an order other than 4 are counted";
+  if (sizes->by_interaction) return "Interactions of tuples are counted";
+  if (sizes->levels > 3) return "Tuples of features with more than three levels are counted";
+  if (sizes->missing) return "Tuples with missing values are counted";
+  if (sizes->classes != 2 || sizes->empty_classes || sizes->strata > 1)
+    return "Tuples for a class without exactly two levels are counted";
+  if (sizes->n > WEFT_MI_PACKED_ROWS) return "Tuples of more than 65,535 rows are counted";
+  if (sizes->top > WEFT_MI_TRIPLES_KEPT) return "Tuples without a small `top` are counted";
+  if (!(sizes->tuples >= 1)) return "Tuples of fewer than four features are counted";
+  return NULL;
+}
+
+/* Tuples of any order, counted from codes: about as long for each row as pairs (README.md). On a device, those of four:
+ * products of planes of pairs, and a table of up to 81 cells for each tuple. */
 static weft_plan plan_long_tuples(const weft_mi_sizes *sizes, const weft_slowness *slow)
 {
-  const double work = sizes->tuples * sizes->n * 1e-8;
-  weft_plan plan = plan_of(WEFT_MI_CODES, weft_on_core(slow, work / sizes->threads), WEFT_MI_NO_ENGINE, INFINITY, 0);
+  const double work = sizes->tuples * sizes->n * 1e-8, products = sizes->levels > 2 ? 16 : 1;
+  const double there = weft_launching(slow, 0.01) + weft_sent(slow, sizes->n * sizes->p / 4) +
+                       weft_on_device(slow, sizes->tuples * products * (sizes->n * 5e-16 + 1.5e-11));
+  weft_plan plan = plan_of(WEFT_MI_CODES, weft_on_core(slow, work / sizes->threads), WEFT_MI_QUADRUPLES, there, 0);
   plan.beside = weft_called(slow, sizes->n, sizes->p);
-  plan.stays = "Tuples are counted";
+  plan.stays = tuples_stay(sizes);
   return plan;
 }
 

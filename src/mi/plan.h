@@ -11,12 +11,14 @@
 extern "C" {
 #endif
 
+struct weft_mi_search;
+
 /* ---- what R asks ---- */
 
 typedef enum {
   WEFT_MI_RANK,         /* n, p */
   WEFT_MI_RANK_PERMUTE, /* n, p, permutations */
-  WEFT_MI_LONG_TUPLES,  /* tuples, n, p: of any order, all counted */
+  WEFT_MI_LONG_TUPLES,  /* tuples, n, p, order, levels, classes, empty_classes, strata, missing, top, by_interaction */
   WEFT_MI_TUPLES,       /* tuples, n, p, planes, packed_bytes, order, and what weft_mi_facts has */
   WEFT_MI_COUNTS,       /* pairs, n, p, p_y, planes, planes_y */
   WEFT_MI_NUMBERS,      /* pairs, n, kind */
@@ -52,6 +54,7 @@ typedef enum {
   SIZE(searched)        /* attributes that a search of triples takes, */ \
   SIZE(searched_levels) /* and the most levels of one */ \
   SIZE(top)             /* tuples that are kept */ \
+  SIZE(by_interaction)  /* or with a minimum of it */ \
   SIZE(threads)
 /* clang-format on */
 
@@ -94,6 +97,8 @@ weft_mi_engine weft_mi_pairs_engine(const weft_mi_facts *facts, weft_mi_side a, 
 /* The engine of triples: BINARY_TRIPLES, SORTED_TRIPLES or FEW_LEVELS; TRIPLES where the device has none. `sorted`: how
  * many binary attributes rows are sorted for, as a rule WEFT_MI_SORTED_BINARY. */
 weft_mi_engine weft_mi_triples_engine(const weft_mi_facts *facts, uint64_t sorted);
+/* Whether a device searches these tuples of four. */
+int weft_mi_fits_quadruples(const weft_mi_facts *facts, const struct weft_mi_search *search);
 /* Whether the engine of pairs that are counted on Hopper is FUSED rather than COUNTED. */
 int weft_mi_pairs_fused(const weft_mi_facts *facts, weft_mi_side a, weft_mi_side b);
 /* The engine of permutation tests of pairs: LABEL_SETS_TOGETHER or LABEL_SETS. */

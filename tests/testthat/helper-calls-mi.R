@@ -6,7 +6,7 @@ calls_mi <- function() {
     mi_rank = list(share = 8, make = draw_mi_rank),
     mi_pairs = list(share = 10, make = draw_mi_pairs), mi_triples = list(share = 6, make = draw_mi_triples),
     mi_matrix = list(share = 12, make = draw_mi_matrix), mi_network = list(share = 8, make = draw_mi_network),
-    mi_select = list(share = 3, make = draw_mi_select), mi_tuples = list(share = 2, make = draw_mi_tuples),
+    mi_select = list(share = 3, make = draw_mi_select), mi_tuples = list(share = 4, make = draw_mi_tuples),
     transfer_entropy = list(share = 4, make = draw_transfer),
     pair_scan = list(share = 4, make = draw_pair_scan), regulation = list(share = 4, make = draw_regulation)
   )
@@ -203,7 +203,12 @@ draw_mi_select <- function() {
 draw_mi_tuples <- function() {
   p <- whole(3, 7)
   d <- some_features(some_size(200), p, some_levels(p), pick(2, 3))
-  drawn_call("mi_tuples", c(d, list(order = whole(3, min(p, 5)))))
+  if (chance(0.4)) return(drawn_call("mi_tuples", c(d, list(order = whole(3, min(p, 5))))))
+  p <- whole(4, pick(6, 14, 30)) # what a device searches
+  d <- some_features(whole(2, 600), p, sample(pick(1:3, 2), p, TRUE), 2)
+  d$na <- "level"
+  drawn_call("mi_tuples", c(d, list(top = pick(1, 10, 1000)), maybe(0.3, min_mi = stats::runif(1, 0, 0.2)),
+                            maybe(0.3, features = sample(p, whole(4, p)))))
 }
 
 draw_mi_matrix <- function() if (chance(0.5)) draw_matrix_of_counts() else draw_matrix_of_numbers()

@@ -18,7 +18,7 @@ capability_calls <- function() {
   }
   list(
     mi_rank = with_class(mi_rank), mi_pairs = with_class(mi_pairs), mi_triples = with_class(mi_triples),
-    mi_tuples = with_class(mi_tuples, order = 3, features = 1:4),
+    mi_tuples = with_class(mi_tuples, features = 1:4),
     pair_scan = list(f = pair_scan, data = "x", args = list(x = binary, outcome = numbers[, 1])),
     mi_matrix = list(f = mi_matrix, data = "x", args = list(x = binary)),
     mi_network = of_numbers(mi_network, method = "aracne", estimator = "copula"),

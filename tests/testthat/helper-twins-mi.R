@@ -329,6 +329,21 @@ twins_mi <- function() {
       n <- sample(132000:140000, 1)
       tidy(mi_triples(some(rep(3, 6), n, 0.01), sample(2, n, TRUE), na = "level", top = 20, run = backend))
     }),
+    "mi_tuples of four, binary and up to three levels" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(2, 255:257, sample(3000, 2)), 1)
+      class <- sample(2, n, TRUE, c(sample(c(1, 9), 1), 1))
+      class[1:2] <- 1:2
+      lapply(list(2L, 1:3, 2:3), function(levels) {
+        x <- as.matrix(some(sample(rep(levels, 2), sample(c(4:12, 24), 1), TRUE), n))
+        x[, 3] <- x[, 1]
+        tidy(mi_tuples(x, class, top = sample(c(1, 30, 2000), 1), run = backend))
+      })
+    }),
+    "mi_tuples of four, more pairs than a panel" = list(tolerance = 0, work = function(backend) {
+      n <- sample(150:300, 1)
+      x <- some(rep(3, 66), n)
+      tidy(mi_tuples(x, sample(2, n, TRUE), top = 300, run = backend))
+    }),
     "pair_scan, whole genotypes, dependent and rare ones" = list(tolerance = 0, work = function(backend) {
       n <- sample(c(60, 300, 2000), 1)
       p <- sample(c(12, 130, 260), 1)

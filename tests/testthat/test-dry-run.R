@@ -22,6 +22,8 @@ calls <- list(
   mi_pairs = list("mi", function(...) mi_pairs(levels3, mtcars$am, ...)),
   mi_triples = list("mi", function(...) mi_triples(levels3, mtcars$am, ...)),
   mi_tuples = list("mi", function(...) mi_tuples(levels3, mtcars$am, order = 3, ...)),
+  mi_tuples = list("mi", function(...) mi_tuples(cbind(levels3, am = mtcars$am), mtcars$vs, ...)),
+  pair_scan = list("mi", function(...) pair_scan(graph + 0, genes[1:30], ...)),
   mi_matrix = list("mi", function(...) mi_matrix(levels3, ...)),
   mi_matrix = list("mi", function(...) mi_matrix(mtcars, estimator = "spearman", ...)),
   mi_network = list("mi", function(...) mi_network(mtcars, "mrnet", estimator = "spearman", ...)),

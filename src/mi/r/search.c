@@ -204,16 +204,28 @@ SEXP C_weft_mi_full(SEXP pack, SEXP control)
   WEFT_RUN_RETURN(out, control, full, &job);
 }
 
+/* Tuples of chosen attributes: on a device, a selection of the pack that ends with this call. */
 static weft_status tuples(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;
   search_job *job = data;
   weft_arena mem = weft_arena_begin(ctx);
+  const weft_mi_pack *pack = &job->handle->pack;
+  weft_mi_resident *device = NULL;
   weft_mi_found found = { NULL, 0 };
-  (void) backend;
-  WEFT_TRY(weft_mi_search_tuples(ctx, &job->handle->pack, job->chosen, job->p, &job->search, &mem, &found));
+  weft_mi_pack part;
+  uint8_t *side;
+  if (backend->mi == &weft_mi_cpu)
+    WEFT_TRY(weft_mi_search_tuples(ctx, pack, job->chosen, job->p, &job->search, &mem, &found));
+  else {
+    WEFT_TAKE0(side, &mem, pack->columns);
+    for (size_t k = 0; k < job->p; k++) side[job->chosen[k]] = EITHER_SIDE;
+    WEFT_TRY(weft_mi_pack_select(ctx, &mem, pack, side, &part));
+    WEFT_TRY(backend->mi->search(ctx, &part, &device, &job->search, &mem, &found));
+  }
   WEFT_TRY(score_found(ctx, job, &found));
 done:
+  if (device) backend->mi->release(ctx, device);
   weft_arena_end(&mem);
   return st;
 }

@@ -8,6 +8,7 @@
 #include "mi/pack/cuda/capacity.cuh"
 #include "mi/pack/cuda/pack.cuh"
 #include "mi/triples/cuda/few_levels.cuh"
+#include "mi/triples/cuda/quadruples.cuh"
 #include "mi/search/cuda/search_hopper.cuh"
 #include "mi/search/cuda/blocks.cuh"
 #include "mi/pairs/cuda/pairs.cuh"
@@ -56,16 +57,17 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem = weft_device_begin(ctx);
-  const double p = (double) pack->p, possible = search->order == 2 ? p * (p - 1) / 2 : p * (p - 1) * (p - 2) / 6;
+  const double possible = weft_mi_choose((double) pack->p, search->order);
   mi_collector collector;
   mi_block_plan blocks;
   const weft_mi_facts facts = weft_mi_facts_of(pack, weft_mi_wgmma_ready(ctx->device));
   const weft_mi_engine engine = weft_mi_triples_engine(&facts, SORTED_BINARY);
   int begun = 0;
   memset(&collector, 0, sizeof collector);
-  if (search->order == 3 && (search->top > WEFT_MI_TRIPLES_KEPT || engine == WEFT_MI_TRIPLES)) {
+  if ((search->order == 3 && (search->top > WEFT_MI_TRIPLES_KEPT || engine == WEFT_MI_TRIPLES)) ||
+      (search->order > 3 && !weft_mi_fits_quadruples(&facts, search))) {
     st = weft_fail(ctx, WEFT_ERR_DEVICE,
-                   "These triples are not for this device: see ?mi_triples."); /* R has asked the plan before */
+                   "These tuples are not for this device: see ?mi_triples."); /* R has asked the plan before */
     goto done;
   }
   collector.search = search;
@@ -92,6 +94,8 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   start_threshold(pack, *device, search, &collector);
   if (search->order == 2)
     WEFT_TRY(weft_mi_search_panels(ctx, &mem, pack, *device, &collector));
+  else if (search->order == 4)
+    WEFT_TRY(weft_mi_quadruples(ctx, &mem, pack, *device, &collector));
   else if (engine == WEFT_MI_BINARY_TRIPLES)
     WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &collector));
   else {
