@@ -6,6 +6,10 @@
 #define WEFT_PCA_FILTER_K 52
 #define WEFT_PCA_FILTER_ABOVE_CPU 1024
 #define WEFT_PCA_FILTER_ABOVE_DEVICE 512
+/* EM keeps a Gram matrix of this number of columns, where at most this share of the cells is missing. */
+#define WEFT_PCA_EM_SQUARES 64
+#define WEFT_PCA_EM_MAX_SQUARES 4096
+#define WEFT_PCA_EM_SHARE 0.1
 #define WEFT_PCA_GRAM_SIDE 10000     /* longest shorter side of a Gram matrix; */
 #define WEFT_PCA_GRAM_FILTERED 40000 /* the same of a store that a device filters */
 #define WEFT_PCA_ROUGH_ORDER 8000    /* from which a device's Gram matrix is made roughly, and corrected */

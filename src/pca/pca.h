@@ -58,8 +58,16 @@ typedef struct weft_pca_form {
   const double *center, *factor; /* p each */
   const double *row;             /* n, or NULL */
   int single;                    /* keep X as floats, sum in double; weft_pca_ops.refine() ends it */
-  int own; /* X becomes a matrix of its own, to be deflated: for the operations on what is observed */
+  int own;      /* X becomes a matrix of its own, to be deflated: for the operations on what is observed */
+  int refilled; /* cells and the numbers above will change, by refill(): a dense matrix on the host in one panel */
 } weft_pca_form;
+
+/* Cells of a dense matrix, column after column, and their values in the units of the data. */
+typedef struct weft_pca_cells {
+  size_t rows, columns, count;
+  const int32_t *row, *column, *starts; /* starts: columns + 1; NULL where there are too many */
+  const double *values;
+} weft_pca_cells;
 
 /* Over the observed values of each column, weighted. */
 typedef struct weft_pca_moments {
@@ -97,6 +105,9 @@ typedef struct weft_pca_ops {
   weft_status (*seen)(weft_ctx *ctx, const weft_pca_data *data, double *out);
   weft_status (*open)(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out);
   void (*close)(weft_pca_space *space);
+  /* `cells` have other values (the data has them already), the same cells in every call; so may the numbers have that
+   * the form points to. */
+  weft_status (*refill)(weft_pca_space *space, const weft_pca_cells *cells);
   weft_status (*take)(weft_pca_space *space, size_t count, double **s_out);
   void (*drop)(weft_pca_space *space, double *s_block);
   weft_status (*put)(weft_pca_space *space, double *s_to, const double *from, size_t count);
@@ -162,6 +173,10 @@ typedef struct weft_pca_job {
   uint64_t key;          /* of the random start */
   const double *start;   /* p × k initial guess, or NULL */
   int choose;            /* gram only where the Gram matrix is cheap, else krylov */
+  /* gram filters from these p × weft_pca_filter_width(k) vectors on the host where it has `begun`, else from random
+   * ones, and leaves there what it found; or NULL */
+  double *filtered;
+  int begun;
   /* Krylov is replaced by gram when more blocks are left than gram takes: the time of `gram_blocks` blocks, and
    * `gram_steps` for each block that krylov takes in all. gram_blocks 0: never. */
   double gram_blocks, gram_steps;
@@ -180,6 +195,10 @@ typedef struct weft_pca_result {
 
 weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
                      const weft_pca_job *job, weft_pca_result *out);
+
+/* The same in an open space. */
+weft_status weft_pca_in(weft_ctx *ctx, const weft_pca_ops *ops, weft_pca_space *space, const weft_pca_data *data,
+                        const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out);
 
 /* The same with the rows dealt over the call's devices, for krylov and gram; engines/spread.c. */
 weft_status weft_pca_spread(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data,

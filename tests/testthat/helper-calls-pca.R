@@ -139,9 +139,10 @@ pca_promise <- function(fit, x, args, which) {
 
 # Missing values: the same course on both back ends; values agree, since loadings of near values may turn.
 draw_pca_gaps <- function() {
-  n <- whole(5, 40)
-  p <- whole(3, 15)
-  x <- matrix(stats::rnorm(n * p), n) %*% diag(0.7^seq_len(p)) * log_uniform(-3, 3)
+  wide <- chance(0.1) # enough for a Gram matrix, which EM keeps where the spectrum is flat
+  n <- if (wide) whole(80, 120) else whole(5, 40)
+  p <- if (wide) whole(64, 75) else whole(3, 15)
+  x <- matrix(stats::rnorm(n * p), n) %*% diag((if (wide) 0.99 else 0.7)^seq_len(p)) * log_uniform(-3, 3)
   x[sample(length(x), max(1, length(x) %/% whole(8, 40)))] <- NA
   if (chance(0.1)) x[, 1L] <- degenerate_column(sample(degenerate_kinds, 1L), x[, 1L]) # most of them are refused
   else x <- x[, colSums(!is.na(x)) > 1, drop = FALSE]

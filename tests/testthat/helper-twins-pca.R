@@ -31,6 +31,13 @@ twins_pca <- function() {
       fit <- suppressWarnings(pca(x, 3, method = "gram", seed = 1, run = backend, control = list(tolerance = 1e-4)))
       list(fit$sdev, fit$converged)
     }),
+    "pca, EM" = list(tolerance = 1e-7, work = function(backend) {
+      x <- matrix(stats::rnorm(400 * 70), 400) + 10 * stats::rnorm(400) # noise: on a Gram matrix from some step on
+      x[sample(length(x), 900)] <- NA
+      fit <- function(x, ...) suppressWarnings(pca(x, 2, na = "em", seed = 1, run = backend, ...,
+                                                   control = list(tolerance = 1e-10, max_iterations = 300)))
+      lapply(list(fit(x), fit(x, scale = TRUE, weights = rep_len(0:3, 400)), fit(t(x[1:60, ]))), fitted)
+    }),
     "pca, nipals with gaps" = gaps("nipals"), "pca, gs with gaps" = gaps("gs"),
     "pca, values seen in a row" = list(tolerance = 0, work = function(backend) {
       x <- matrix(stats::rnorm(sample(1:700, 1) * 90), ncol = 90)

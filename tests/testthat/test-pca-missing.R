@@ -104,6 +104,39 @@ test_that("gaps in a row of weight 0 change nothing but its own scores", {
                tolerance = 1e-7)
 })
 
+# Noise of 70 columns: two vectors that are nearly as long as others take so many readings that a Gram matrix follows.
+noise_with_gaps <- function(n = 300, p = 70) {
+  x <- matrix(rnorm(n * p), n) %*% diag(10^seq(-1, 1, length.out = p)[sample(p)]) + 100
+  x[, -1] <- x[, -1] + rnorm(n)
+  x[sample(n * p, n * p / 25)] <- NA
+  x
+}
+
+test_that("EM on a Gram matrix that follows the gaps ends where plain steps end", {
+  set.seed(29)
+  x <- sweep(noise_with_gaps(), 2, 10^seq(-1, 1, length.out = 70), "/")
+  for (backend in test_backends()) {
+    fit <- pca(x, 4, na = "em", seed = 1, run = backend, control = list(tolerance = 1e-10))
+    plain <- plain_em(x, 4, 20000)
+    expect_true(all(fit$converged))
+    expect_equal(unname(fitted(fit)), plain$fit, tolerance = 1e-7)
+    expect_lt(fit$passes / fit$iterations[1], 5)
+  }
+  w <- rep(1:2, 150)
+  for (scale in c(TRUE, FALSE)) {
+    one <- pca(x, 4, na = "em", seed = 1, weights = w, scale = scale, run = weft_run("cpu", threads = 1),
+               control = list(tolerance = 1e-10))
+    two <- pca(x, 4, na = "em", seed = 1, weights = w, scale = scale, run = weft_run("cpu", threads = 2),
+               control = list(tolerance = 1e-10))
+    twice <- pca(x[rep(1:300, w), ], 4, na = "em", seed = 1, scale = scale, control = list(tolerance = 1e-10))
+    expect_identical(one$d, two$d)
+    expect_identical(one$rotation, two$rotation)
+    expect_equal(one$d, twice$d, tolerance = 1e-8)
+    expect_equal(one$rotation, twice$rotation, tolerance = 1e-6)
+    expect_equal(one$center, twice$center, tolerance = 1e-8)
+  }
+})
+
 test_that("complete data give the same with and without the machinery of gaps", {
   set.seed(22)
   x <- matrix(rnorm(40 * 12), 40) %*% diag(0.7^(0:11))

@@ -201,15 +201,24 @@ done:
   return st;
 }
 
+#define ROWS_AT_ONCE 2048
+
 weft_status weft_pca_seen_cpu(weft_ctx *ctx, const weft_pca_data *data, double *out)
 {
   weft_status st = WEFT_OK;
   weft_pca_panel x;
   memset(out, 0, data->n * sizeof *out);
   WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
-  for (size_t j = 0; j < x.p; j++) {
-    if (j % 1024 == 0) WEFT_TRY(weft_poll(ctx, 0, 0));
-    for (size_t i = 0; i < x.n; i++) out[i] += !isnan(x.dense[i + j * x.ld]);
+  const int64_t parts = (int64_t) ((x.n + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE);
+  for (size_t from = 0; from < x.p; from += 1024) {
+    const size_t to = from + 1024 < x.p ? from + 1024 : x.p;
+    WEFT_TRY(weft_poll(ctx, 0, 0));
+    WEFT_PARALLEL_FOR(weft_pca_threads_for_cells(ctx, (double) x.n * (double) (to - from)), static)
+    for (int64_t part = 0; part < parts; part++) {
+      const size_t first = (size_t) part * ROWS_AT_ONCE, last = first + ROWS_AT_ONCE < x.n ? first + ROWS_AT_ONCE : x.n;
+      for (size_t j = from; j < to; j++)
+        for (size_t i = first; i < last; i++) out[i] += !isnan(x.dense[i + j * x.ld]);
+    }
   }
 done:
   return st;

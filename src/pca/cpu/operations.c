@@ -12,6 +12,7 @@
 #include "pca/cpu/gram_sparse.h"
 #include "pca/both/moments.h"
 #include "pca/cpu/observed.h"
+#include "pca/cpu/refilled.h"
 #include "pca/engines/dense_eigen.h"
 #include "pca/cpu/sparse.h"
 #include "pca/cpu/tiles.h"
@@ -26,6 +27,7 @@ struct weft_pca_space {
   double *own;           /* or a copy to deflate */
   weft_pca_tiles *tiles; /* of sparse panels that stay, from the second product on; NULL where there is no room */
   int products;
+  weft_pca_refilled refilled; /* from the first Gram matrix on, of data whose cells change */
 };
 
 /* ---- memory ---- */
@@ -112,6 +114,11 @@ static void refine(weft_pca_space *space)
 }
 
 static weft_status join(weft_pca_space *space, double *x, size_t count) { return weft_meet_add(space->ctx, x, count); }
+
+static weft_status refill(weft_pca_space *space, const weft_pca_cells *cells)
+{
+  return space->refilled.by_row ? weft_pca_refilled_change(space->ctx, &space->refilled, space->form, cells) : WEFT_OK;
+}
 
 /* ---- products ---- */
 
@@ -358,6 +365,20 @@ static int squares(const weft_pca_space *space, size_t order)
   return summed && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
 }
 
+/* Whether the Gram matrix is kept for cells that change, beside a copy of the data; makes it at the first call. */
+static weft_status keep_square(weft_pca_space *space, int rows, int *kept)
+{
+  weft_status st = WEFT_OK;
+  const double p = (double) space->data->p, have = weft_host_available();
+  *kept = space->refilled.by_row != NULL;
+  if (*kept || rows || !space->form->refilled) return st;
+  if (have > 0 && 8.0 * p * ((double) space->data->n + 2 * p) > 0.5 * have) return st;
+  WEFT_TRY(weft_pca_refilled_open(space->ctx, &space->mem, space->data, space->form, &space->refilled));
+  *kept = 1;
+done:
+  return st;
+}
+
 /* The smaller Gram matrix. Sparse columns: from pairs of values within rows; panels that do not span the other side: by
  * products with unit vectors; else a sum over panels, of which only the lower triangle is computed. */
 static weft_status square(weft_pca_space *space, int rows, int coarse, double *g, double *diagonal)
@@ -366,8 +387,12 @@ static weft_status square(weft_pca_space *space, int rows, int coarse, double *g
   (void) coarse; /* all of it in double */
   const size_t order = rows ? space->data->n : space->data->p;
   weft_pca_panel x;
+  int kept;
+  WEFT_TRY(keep_square(space, rows, &kept));
   WEFT_TRY(space->data->fetch(space->ctx, space->data->source, 0, &x));
-  if (space->data->sparse && !rows) {
+  if (kept) {
+    weft_pca_refilled_square(space->ctx, &space->refilled, space->form, order, g);
+  } else if (space->data->sparse && !rows) {
     WEFT_TRY(gram_of_sparse(space, g));
   } else if (space->data->sparse || (rows ? x.n < space->data->n : x.p < space->data->p)) {
     WEFT_TRY(gram_by_products(space, rows, order, g));
@@ -473,6 +498,7 @@ const weft_pca_ops weft_pca_cpu = { weft_pca_moments_cpu,
                                     weft_pca_seen_cpu,
                                     open_space,
                                     close_space,
+                                    refill,
                                     take,
                                     drop,
                                     move,

@@ -10,6 +10,7 @@
 #include "pca/cuda/moments.cuh"
 #include "pca/cuda/observed.cuh"
 #include "pca/cuda/product.cuh"
+#include "pca/cuda/refilled.cuh"
 
 /* Made once per process for each host thread of a call, and so for each device: making one takes milliseconds. */
 static cublasHandle_t blas_handle(const weft_ctx *ctx)
@@ -240,6 +241,7 @@ const weft_pca_ops weft_pca_cuda = { weft_pca_moments_cuda,
                                      weft_pca_seen_cuda,
                                      open_space,
                                      close_space,
+                                     weft_pca_refill_cuda,
                                      take,
                                      drop,
                                      put,

@@ -40,10 +40,12 @@ struct weft_pca_space {
   int64_t ld;
   double *piece; /* room for one piece otherwise */
   size_t piece_count;
-  double *tiled, *partial;  /* of the fused step */
-  bool plain;               /* no room or no way for it */
-  double *numbers, turn;    /* the results of a step: pinned, visible to both sides; and its number */
-  double *t, *loads, *sums; /* of what is observed: n, p, 2 × SLICES × n */
+  double *tiled, *partial;                /* of the fused step */
+  bool plain;                             /* no room or no way for it */
+  double *numbers, turn;                  /* the results of a step: pinned, visible to both sides; and its number */
+  double *t, *loads, *sums;               /* of what is observed: n, p, 2 × SLICES × n */
+  double *new_center, *new_factor, *cell; /* of cells that change: room for the next form, and their values */
+  int32_t *cell_row, *cell_column;
   cublasHandle_t blas;
   cusolverDnHandle_t solver;
   cusparseHandle_t sparse;

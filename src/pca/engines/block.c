@@ -307,6 +307,31 @@ static int by_rough(const weft_pca_run *run)
          run->ops->rough(run->space, run->near);
 }
 
+/* Puts them at the front of P, filtered from what an earlier run left in job->filtered. */
+static weft_status filter_again(krylov *engine)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = engine->run;
+  const weft_pca_ops *ops = run->ops;
+  const weft_pca_job *job = run->job;
+  const size_t near = run->near, b = weft_pca_filter_width(job->k);
+  double *s_g = NULL, *s_diagonal = NULL, *s_v = NULL;
+  WEFT_TRY(ops->take(run->space, near * near, &s_g));
+  WEFT_TRY(ops->take(run->space, near, &s_diagonal));
+  WEFT_TRY(ops->take(run->space, near * b, &s_v));
+  WEFT_TRY(weft_pca_square(run, 0, s_g, s_diagonal));
+  if (job->begun) WEFT_TRY(ops->put(run->space, s_v, job->filtered, near * b));
+  WEFT_TRY(weft_pca_filter_of(&engine->frame, b, s_g, s_diagonal, job->tol, job->begun, s_v));
+  WEFT_TRY(ops->get(run->space, job->filtered, s_v, near * b));
+  WEFT_TRY(ops->copy(run->space, engine->s_p, s_v, near * job->k));
+done : {
+  double *blocks[] = { s_g, s_diagonal, s_v };
+  for (int i = 0; i < 3; i++)
+    if (blocks[i]) ops->drop(run->space, blocks[i]);
+}
+  return st;
+}
+
 /* Puts the k leading eigenvectors of the Gram matrix at the front of P. */
 static weft_status gram_vectors(krylov *engine)
 {
@@ -316,6 +341,7 @@ static weft_status gram_vectors(krylov *engine)
   const size_t near = run->near;
   double b = (double) weft_pca_filter_block(run), *s_g = NULL, *s_diagonal = NULL, *vectors;
   if (engine->lanczos) return weft_pca_lanczos(&engine->frame, engine->lanczos, engine->s_p);
+  if (run->job->filtered) return filter_again(engine);
   weft_arena mem = weft_arena_begin(run->ctx);
   WEFT_TRY(weft_pca_ranks_as_first(run, &b, 1)); /* it depends on the back end, in which ranks may differ */
   if (b > 0) {
@@ -350,7 +376,7 @@ static weft_status gram_start(krylov *engine)
   weft_arena mem = weft_arena_begin(run->ctx);
   WEFT_TAKE(c, &mem, k * PANEL);
   WEFT_TAKE(r, &mem, PANEL * PANEL);
-  if (run->job->start) {
+  if (run->job->start && !run->job->filtered) {
     WEFT_TRY(place_guess(engine, k));
   } else {
     WEFT_TRY(gram_vectors(engine));

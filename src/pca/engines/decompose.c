@@ -65,10 +65,10 @@ static weft_status refine(weft_pca_run *run, const weft_pca_job *job)
   return weft_pca_block(run);
 }
 
-/* Opens the space, runs the method's engine, then in double precision once more where X was kept single; values below
- * rounding become 0, signs are fixed. All buffers of `out` are the caller's. */
-weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
-                     const weft_pca_job *job, weft_pca_result *out)
+/* Runs the method's engine, then in double precision once more where X was kept single; values below rounding become 0,
+ * signs are fixed. All buffers of `out` are the caller's. */
+weft_status weft_pca_in(weft_ctx *ctx, const weft_pca_ops *ops, weft_pca_space *space, const weft_pca_data *data,
+                        const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out)
 {
   weft_status st = WEFT_OK;
   const size_t p = data->p, all = data->ranks ? data->ranks->all : data->n;
@@ -77,7 +77,7 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
   weft_pca_job coarse = *job;
   weft_pca_run run = { ctx,
                        ops,
-                       NULL,
+                       space,
                        &coarse,
                        n,
                        p,
@@ -94,7 +94,6 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
   const int vectors = job->method == WEFT_PCA_GS || job->method == WEFT_PCA_NIPALS;
   if (form->single && !job->paper) coarse.tol = fmax(job->tol, SINGLE_TOL);
   out->method = job->method;
-  WEFT_TRY(ops->open(ctx, data, form, &run.space));
   WEFT_TRY(vectors ? weft_pca_vectors(&run) : weft_pca_block(&run));
   if (form->single && !vectors) WEFT_TRY(refine(&run, &coarse));
   run.job = &coarse;
@@ -104,6 +103,17 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
     out->converged[j] = out->d[j] == 0 || out->converged[j] || (!vectors && out->residual[j] <= coarse.tol);
   out->passes = run.passes;
 done:
-  if (run.space) ops->close(run.space);
+  return st;
+}
+
+weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
+                     const weft_pca_job *job, weft_pca_result *out)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_space *space = NULL;
+  WEFT_TRY(ops->open(ctx, data, form, &space));
+  WEFT_TRY(weft_pca_in(ctx, ops, space, data, form, job, out));
+done:
+  if (space) ops->close(space);
   return st;
 }

@@ -7,34 +7,48 @@
  *   g - sum_j c_j (g_j - g_j-1),   c: the least squares of |r - sum_j c_j (r_j - r_j-1)|,   r = g - x over the spread
  *
  * where x were the gaps and g their fits. EM never increases what is left of the observed squares. Where that does, the
- * gaps go back to the last fits, and acceleration rests for some steps. */
+ * gaps go back to the last fits, and acceleration rests for some steps.
+ *
+ * The matrix stays in one space, in which only gaps change (refill()). The moments of columns follow from sums of these
+ * changes. Where that takes less (choose_squares()), components are found on the
+ * Gram matrix, by filtering the vectors of the step before, and corrected on X. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 #include "core/call/arena.h"
 #include "core/call/parallel.h"
 #include "core/numbers/product.h"
-#include "pca/pca.h"
+#include "pca/engines/gram/chebyshev.h"
+#include "pca/limits.h"
 
 #define DEPTH 10          /* differences kept */
 #define NEAR 0.02         /* the change of a cell from which on acceleration pays */
 #define LONGEST_REST 16   /* steps of plain EM after fills that were worse */
 #define MIN_PIVOT 1e-10   /* of a difference against newer ones, both of length 1 */
 #define BETWEEN_POLLS 4e6 /* cells */
+#define PART 8192         /* gaps that a thread takes at once */
+#define TOO_LONG 5        /* readings of X in a step from which on a Gram matrix takes less time */
 
 typedef struct {
   weft_ctx *ctx;
   const weft_pca_ops *ops;
   const weft_pca_em *em;
   weft_pca_data data; /* of x */
-  double *x;          /* filled */
-  int32_t *row, *column;
+  weft_pca_form form;
+  weft_pca_space *space; /* from the first decomposition on */
+  double *x;             /* filled */
+  int32_t *row, *column; /* of the gaps, column after column */
+  size_t *first;         /* gap of a column; p + 1 */
+  int32_t *starts;       /* the same; NULL where there are too many */
+  const double *values;  /* of the gaps */
   weft_pca_moments moments;
+  double *mean, *unit, *sum, *square; /* p: the first means; of (x - mean) / unit, sums (0 at first) and squares */
   weft_pca_job inner;
   weft_pca_result *out;
   double *start;                 /* the loadings found before */
   double *scores, *loads;        /* k × n, k × p: in the units of the data */
   double *fit, *moved;           /* of the gaps: their fits, and the changes over the spread */
+  double *of_column;             /* the largest of a column's changes, and the sum of their squares */
   size_t depth, used, newest;    /* differences: room for them, how many there are, where the last is */
   double *by_fit, *by_moved;     /* gaps × depth */
   double *last_fit, *last_moved; /* of the step before */
@@ -57,9 +71,50 @@ static double *cell(const em_space *state, size_t g)
   return state->x + (size_t) state->row[g] + (size_t) state->column[g] * state->em->n;
 }
 
+/* Fills the gaps of column j; its sums follow, once they are known. */
+static void fill_column(em_space *state, size_t j, const double *with)
+{
+  const weft_pca_em *em = state->em;
+  double *x = state->x + j * em->n, sum = 0, square = 0;
+  for (size_t g = state->first[j]; g < state->first[j + 1]; g++) {
+    const size_t i = (size_t) state->row[g];
+    if (state->space) {
+      const double before = (x[i] - state->mean[j]) / state->unit[j],
+                   after = (with[g] - state->mean[j]) / state->unit[j];
+      const double weight = em->weights ? em->weights[i] : 1;
+      sum += weight * (after - before);
+      square += weight * (after - before) * (after + before);
+    }
+    x[i] = with[g];
+  }
+  state->sum[j] += sum;
+  state->square[j] += square;
+}
+
 static void fill(em_space *state, const double *with)
 {
-  for (size_t g = 0; g < state->em->gaps; g++) *cell(state, g) = with[g];
+  WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, 4 * (double) state->em->gaps), static)
+  for (int64_t j = 0; j < (int64_t) state->em->p; j++) fill_column(state, (size_t) j, with);
+  state->values = with;
+}
+
+/* Copies column j and counts its gaps; or, with `list`, lists them. */
+static size_t gaps_of_column(em_space *state, size_t j, int list)
+{
+  const size_t n = state->em->n;
+  const double *from = state->em->x + j * n;
+  size_t found = 0, at = state->first[j];
+  if (!list) {
+    memcpy(state->x + j * n, from, n * sizeof *from);
+    for (size_t i = 0; i < n; i++) found += isnan(from[i]) != 0;
+    return found;
+  }
+  for (size_t i = 0; i < n && at < state->first[j + 1]; i++) {
+    if (!isnan(from[i])) continue;
+    state->row[at] = (int32_t) i;
+    state->column[at++] = (int32_t) j;
+  }
+  return found;
 }
 
 /* The copy of x, and where its gaps are. */
@@ -67,23 +122,25 @@ static weft_status find_gaps(em_space *state)
 {
   weft_status st = WEFT_OK;
   const weft_pca_em *em = state->em;
-  size_t found = 0;
-  double since = 0;
-  for (size_t j = 0; j < em->p; j++, since += (double) em->n) {
-    const double *from = em->x + j * em->n;
-    if (since > BETWEEN_POLLS) {
+  const int threads = weft_threads_worth(state->ctx->threads, 0.5 * (double) em->n * (double) em->p);
+  const size_t at_once = (size_t) (BETWEEN_POLLS / (double) em->n * threads) + 1;
+  state->first[0] = 0;
+  for (int list = 0; list < 2; list++) {
+    for (size_t from = 0; from < em->p; from += at_once) {
+      const size_t to = from + at_once < em->p ? from + at_once : em->p;
       WEFT_TRY(weft_poll(state->ctx, 0, 0));
-      since = 0;
+      WEFT_PARALLEL_FOR(threads, static)
+      for (int64_t j = (int64_t) from; j < (int64_t) to; j++) {
+        const size_t found = gaps_of_column(state, (size_t) j, list);
+        if (!list) state->first[j + 1] = found;
+      }
     }
-    memcpy(state->x + j * em->n, from, em->n * sizeof *from);
-    for (size_t i = 0; i < em->n; i++) {
-      if (!isnan(from[i])) continue;
-      if (found == em->gaps) return weft_fail(state->ctx, WEFT_ERR_INTERNAL, "More gaps than were counted.");
-      state->row[found] = (int32_t) i;
-      state->column[found++] = (int32_t) j;
-    }
+    for (size_t j = 0; j < em->p && !list; j++) state->first[j + 1] += state->first[j];
+    if (state->first[em->p] != em->gaps)
+      return weft_fail(state->ctx, WEFT_ERR_INTERNAL, "%.0f gaps were counted, and %.0f found.", (double) em->gaps,
+                       (double) state->first[em->p]);
   }
-  if (found < em->gaps) return weft_fail(state->ctx, WEFT_ERR_INTERNAL, "Fewer gaps than were counted.");
+  for (size_t j = 0; j <= em->p && state->starts; j++) state->starts[j] = (int32_t) state->first[j];
 done:
   return st;
 }
@@ -102,11 +159,18 @@ static weft_status open_em(em_space *state, weft_arena *mem)
   WEFT_TAKE(state->x, mem, n * p);
   WEFT_TAKE(state->row, mem, gaps);
   WEFT_TAKE(state->column, mem, gaps);
+  WEFT_TAKE(state->first, mem, p + 1);
+  if (gaps <= INT32_MAX) WEFT_TAKE(state->starts, mem, p + 1);
+  WEFT_TAKE(state->mean, mem, p);
+  WEFT_TAKE(state->unit, mem, p);
+  WEFT_TAKE0(state->sum, mem, p);
+  WEFT_TAKE0(state->square, mem, p);
   WEFT_TAKE(state->start, mem, p * k);
   WEFT_TAKE(state->scores, mem, n * k);
   WEFT_TAKE(state->loads, mem, p * k);
   WEFT_TAKE(state->fit, mem, gaps);
   WEFT_TAKE(state->moved, mem, gaps);
+  WEFT_TAKE(state->of_column, mem, 2 * p);
   state->depth = em->fall >= 0 ? 0 : DEPTH; /* how soon a fall is small says something about plain EM alone */
   if (have > 0 && 16.0 * (double) gaps * (double) state->depth > 0.25 * have)
     state->depth = (size_t) (0.25 * have / (16.0 * (double) gaps));
@@ -122,19 +186,55 @@ done:
   return st;
 }
 
-/* The components of the filled matrix. */
-static weft_status decompose(em_space *state)
+/* The moments of the matrix that is filled first, and what the sums of its columns start from. */
+static weft_status first_moments(em_space *state)
+{
+  weft_status st = WEFT_OK;
+  WEFT_TRY(weft_pca_cpu.moments(state->ctx, &state->data, state->em->weights, &state->moments));
+  for (size_t j = 0; j < state->em->p; j++) {
+    const double mean = state->moments.mean[j], norm = state->moments.norm[j], weight = state->moments.weight[j];
+    state->mean[j] = mean;
+    state->unit[j] = norm > 0 ? norm / sqrt(weight) : mean != 0 ? fabs(mean) : 1;
+    state->square[j] = norm > 0 ? weight : 0;
+    state->sum[j] = 0;
+  }
+done:
+  return st;
+}
+
+static void moments_of_sums(em_space *state)
+{
+  for (size_t j = 0; j < state->em->p; j++) {
+    const double weight = state->moments.weight[j], sum = state->sum[j];
+    state->moments.mean[j] = state->mean[j] + state->unit[j] * (sum / weight);
+    state->moments.norm[j] = state->unit[j] * sqrt(fmax(0, state->square[j] - sum * (sum / weight)));
+  }
+}
+
+/* The components of the filled matrix. *read: how often it was. */
+static weft_status decompose(em_space *state, double *read)
 {
   weft_status st = WEFT_OK;
   const weft_pca_em *em = state->em;
-  WEFT_TRY(weft_pca_cpu.moments(state->ctx, &state->data, em->weights, &state->moments));
-  weft_pca_form_of(em->p, &state->moments, &em->scaling, em->made);
-  const weft_pca_form form = { .center = em->made->center, .factor = em->made->factor, .row = em->row };
+  const weft_pca_cells cells = { em->n, em->p, em->gaps, state->row, state->column, state->starts, state->values };
+  const weft_pca_form form = { .center = em->made->center, .factor = em->made->factor, .row = em->row, .refilled = 1 };
   const double passes = state->out->passes;
-  WEFT_TRY(weft_pca(state->ctx, state->ops, &state->data, &form, &state->inner, state->out));
+  if (state->space)
+    moments_of_sums(state);
+  else
+    WEFT_TRY(first_moments(state));
+  weft_pca_form_of(em->p, &state->moments, &em->scaling, em->made);
+  state->form = form;
+  if (state->space)
+    WEFT_TRY(state->ops->refill(state->space, &cells));
+  else
+    WEFT_TRY(state->ops->open(state->ctx, &state->data, &state->form, &state->space));
+  WEFT_TRY(weft_pca_in(state->ctx, state->ops, state->space, &state->data, &state->form, &state->inner, state->out));
+  *read = state->out->passes;
   state->out->passes += passes;
   memcpy(state->start, state->out->v, em->p * state->inner.k * sizeof *state->start);
   state->inner.start = state->start;
+  state->inner.begun = state->inner.filtered != NULL;
 done:
   return st;
 }
@@ -151,6 +251,21 @@ static void project_row(em_space *state, size_t i, double *scores)
   }
 }
 
+/* The largest change of the gaps of column j, and the sum of squares of their changes in the units of X. */
+static void sum_column(em_space *state, size_t j)
+{
+  const weft_pca_em *em = state->em;
+  const double unit = em->spread[j] * em->made->factor[j];
+  double change = 0, squares = 0;
+  for (size_t g = state->first[j]; g < state->first[j + 1]; g++) {
+    const double scaled = state->moved[g] * unit * (em->row ? em->row[state->row[g]] : 1);
+    change = fmax(change, fabs(state->moved[g]));
+    squares += scaled * scaled;
+  }
+  state->of_column[2 * j] = change;
+  state->of_column[2 * j + 1] = squares;
+}
+
 /* The gaps' fits, and by how much they move. *change: the largest, over the spread; *squares: the sum of squares in
  * the units of X. */
 static weft_status fit_gaps(em_space *state, double *change, double *squares)
@@ -162,7 +277,9 @@ static weft_status fit_gaps(em_space *state, double *change, double *squares)
   for (size_t c = 0; c < k; c++)
     for (size_t j = 0; j < p; j++)
       state->loads[c + j * k] = made->factor[j] > 0 ? state->out->v[j + c * p] / made->factor[j] : 0;
-  for (size_t i = 0; i < n; i++) {
+  WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, 2 * (double) n * (double) k), static)
+  for (int64_t row = 0; row < (int64_t) n; row++) {
+    const size_t i = (size_t) row;
     const double weight = em->row ? em->row[i] : 1;
     if (weight > 0)
       for (size_t c = 0; c < k; c++) state->scores[c + i * k] = state->out->d[c] * state->out->u[i + c * n] / weight;
@@ -183,12 +300,13 @@ static weft_status fit_gaps(em_space *state, double *change, double *squares)
       state->moved[g] = (state->fit[g] - *cell(state, (size_t) g)) / em->spread[j];
     }
   }
+  WEFT_TRY(weft_poll(state->ctx, 0, 0));
+  WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, 2 * (double) em->gaps), static)
+  for (int64_t j = 0; j < (int64_t) p; j++) sum_column(state, (size_t) j);
   *change = *squares = 0;
-  for (size_t g = 0; g < em->gaps; g++) {
-    const double scaled = state->moved[g] * em->spread[state->column[g]] * made->factor[state->column[g]] *
-                          (em->row ? em->row[state->row[g]] : 1);
-    *change = fmax(*change, fabs(state->moved[g]));
-    *squares += scaled * scaled;
+  for (size_t j = 0; j < p; j++) {
+    *change = fmax(*change, state->of_column[2 * j]);
+    *squares += state->of_column[2 * j + 1];
   }
 done:
   return st;
@@ -203,12 +321,14 @@ static weft_status remember(em_space *state)
 {
   weft_status st = WEFT_OK;
   const size_t gaps = state->em->gaps;
+  const int threads = weft_threads_worth(state->ctx->threads, (double) gaps);
   double products[DEPTH];
   if (state->known) {
     state->newest = state->used ? (state->newest + 1) % state->depth : 0;
     if (state->used < state->depth) state->used++;
     double *fits = state->by_fit + state->newest * gaps, *moves = state->by_moved + state->newest * gaps;
-    for (size_t g = 0; g < gaps; g++) {
+    WEFT_PARALLEL_FOR(threads, static)
+    for (int64_t g = 0; g < (int64_t) gaps; g++) {
       fits[g] = state->fit[g] - state->last_fit[g];
       moves[g] = state->moved[g] - state->last_moved[g];
     }
@@ -217,8 +337,11 @@ static weft_status remember(em_space *state)
     for (size_t i = 0; i < state->used; i++)
       state->products[i + state->newest * DEPTH] = state->products[state->newest + i * DEPTH] = products[i];
   }
-  memcpy(state->last_fit, state->fit, gaps * sizeof *state->fit);
-  memcpy(state->last_moved, state->moved, gaps * sizeof *state->moved);
+  WEFT_PARALLEL_FOR(threads, static)
+  for (int64_t g = 0; g < (int64_t) gaps; g++) {
+    state->last_fit[g] = state->fit[g];
+    state->last_moved[g] = state->moved[g];
+  }
   state->known = 1;
 done:
   return st;
@@ -270,15 +393,37 @@ static weft_status extrapolate(em_space *state)
   double inner[DEPTH], c[DEPTH];
   WEFT_TRY(weft_product(state->ctx, state->used, 1, gaps, 1, &all, &now, 0, inner, state->used, 0));
   const size_t count = coefficients(state, inner, c);
+  const int64_t parts = (int64_t) ((gaps + PART - 1) / PART);
   for (size_t i = 0; i < count; i++) {
+    const double *fits = state->by_fit + place(state, i) * gaps;
     WEFT_TRY(weft_poll(state->ctx, 0, 0));
-    weft_add_scaled(gaps, state->fit, -c[i], state->by_fit + place(state, i) * gaps);
+    WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, 0.5 * (double) gaps), static)
+    for (int64_t part = 0; part < parts; part++) {
+      const size_t first = (size_t) part * PART, here = gaps - first < PART ? gaps - first : PART;
+      weft_add_scaled(here, state->fit + first, -c[i], fits + first);
+    }
   }
 done:
   return st;
 }
 
 /* ---- the iteration ---- */
+
+/* From now on components are found on a Gram matrix that follows the gaps, where the last step read X so often that
+ * this takes less. */
+static weft_status choose_squares(em_space *state, weft_arena *mem, double read)
+{
+  weft_status st = WEFT_OK;
+  const weft_pca_em *em = state->em;
+  const size_t k = state->inner.k;
+  if (state->inner.filtered || read < TOO_LONG || em->p > em->n || k > WEFT_PCA_FILTER_K || !state->starts) return st;
+  if (em->p < WEFT_PCA_EM_SQUARES || em->p > WEFT_PCA_EM_MAX_SQUARES) return st;
+  if ((double) em->gaps > WEFT_PCA_EM_SHARE * (double) em->n * (double) em->p) return st;
+  WEFT_TAKE(state->inner.filtered, mem, em->p * weft_pca_filter_width(k));
+  state->inner.method = WEFT_PCA_GRAM;
+done:
+  return st;
+}
 
 weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_em *em, const weft_pca_job *job,
                            weft_pca_result *out)
@@ -296,9 +441,10 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
   out->passes = 0;
   WEFT_TRY(open_em(&state, &mem));
   while (!converged && steps < job->max_iterations) {
-    double squares, left;
+    double squares, left, read;
     WEFT_TRY(weft_poll(ctx, (double) steps, (double) job->max_iterations));
-    WEFT_TRY(decompose(&state));
+    WEFT_TRY(decompose(&state, &read));
+    if (steps) WEFT_TRY(choose_squares(&state, &mem, read)); /* the first step began at random */
     WEFT_TRY(fit_gaps(&state, &change, &squares));
     if (!steps++) unit = em->made->exponent;
     const double into = pow(4, em->made->exponent - unit); /* the units of the first step */
@@ -336,6 +482,7 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
     out->residual[i] = change;
   }
 done:
+  if (state.space) ops->close(state.space);
   weft_arena_end(&mem);
   return st;
 }

@@ -35,12 +35,16 @@ typedef struct {
   double values[WEFT_PCA_PANEL], residual[WEFT_PCA_PANEL]; /* |G v - value v| */
 } filter;
 
+size_t weft_pca_filter_width(size_t k)
+{
+  const size_t guard = k / 2 > 16 ? k / 2 : 16, b = (k + guard + 7) / 8 * 8;
+  return b < WEFT_PCA_PANEL ? b : WEFT_PCA_PANEL;
+}
+
 size_t weft_pca_filter_block(const weft_pca_run *run)
 {
-  const size_t k = run->job->k, guard = k / 2 > 16 ? k / 2 : 16, b = (k + guard + 7) / 8 * 8;
   const size_t small = run->ops == &weft_pca_cpu ? WEFT_PCA_FILTER_ABOVE_CPU : WEFT_PCA_FILTER_ABOVE_DEVICE;
-  if (k > WEFT_PCA_FILTER_K) return 0;
-  return run->near < small ? 0 : b < WEFT_PCA_PANEL ? b : WEFT_PCA_PANEL;
+  return run->job->k > WEFT_PCA_FILTER_K || run->near < small ? 0 : weft_pca_filter_width(run->job->k);
 }
 
 static weft_status put_diagonal(filter *state, const double *values, double plus, size_t count)

@@ -3,7 +3,8 @@
 
 #include "pca/engines/orthonormal.h"
 
-/* Vectors in the filtered block; 0 where other engines pay. */
+/* Vectors of a block that finds k; and those of a run's, 0 where other engines pay. */
+size_t weft_pca_filter_width(size_t k);
 size_t weft_pca_filter_block(const weft_pca_run *run);
 /* About the k leading eigenvectors, near × k, by a block of b vectors. */
 weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors);
