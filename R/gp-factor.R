@@ -2,17 +2,24 @@
 # step or two, which also check the factor. Half of the matrix is kept, in panels of 256 columns.
 
 # The rank that `rank = NULL` stands for: all points where their matrix has room and takes less time than so many
-# products with kernels evaluated anew, on one thread of the reference machine, else 100.
+# products with kernels evaluated anew, on one thread of the reference machine, else 100. Beside a device, which
+# multiplies but does not factor, on four threads, whatever their number here.
 gp_rank <- function(n, d, kernel, backend) {
   limits <- kernel_limits()
-  if (backend == "cuda" || n > limits[["factor_points"]]) return(100)
-  if (backend == "auto" && n > limits[["factor_points_device"]] && is.null(cuda_missing())) return(100)
-  there <- host_free()
-  if (there > 0 && 8 * (n^2 / 2 + 4 * 256 * n) > there / 4) return(100)
-  product <- n^2 * kernel_work(kernel, d, 1)[["pairs"]] * limits[["unit"]]
-  iterative <- gp_iterations * (product + 3e-4) + n * 1e-5 # each a call; the preconditioner
-  factor <- at_reference(kernel_plan("factor", references = n)$cpu)
-  if (n <= limits[["factor_always"]] || product / 2 + factor < iterative) n else 100
+  if (n > limits[["factor_points"]]) return(100)
+  free <- host_free()
+  if (free > 0 && 8 * (n^2 / 2 + 4 * 256 * n) > free / 4) return(100)
+  matrix <- n^2 * kernel_work(kernel, d, 1)[["pairs"]] * limits[["unit"]]
+  product <- matrix + 3e-4 # and the call
+  factor <- at_reference(kernel_plan("factor", references = n)$cpu) + matrix / 2
+  if (backend == "cuda" || (backend == "auto" && is.null(cuda_missing()))) {
+    direct <- at_reference(kernel_plan("direct", precision = "double", references = n, queries = n, d = d, m = 1,
+                                       value = kernel_kinds[[kernel]]$cost, threads = 1))
+    product <- min(if (backend == "auto") product, direct$cuda + limits[["device_call"]])
+    factor <- factor / 4
+  }
+  iterative <- gp_iterations * product + n * 1e-5 # and the preconditioner
+  if (n <= limits[["factor_always"]] || factor < iterative) n else 100
 }
 
 gp_iterations <- 150 # of conjugate gradients with a preconditioner of rank 100, kernels neither wide nor narrow

@@ -10,7 +10,9 @@
 #' weights, the regression is `NA`.
 #'
 #' `bandwidth = "cv"` takes the multiple of Scott's rule with the least mean square leave-one-out error, where points
-#' that no other reaches are predicted by \eqn{\bar y}.
+#' that no other reaches are predicted by \eqn{\bar y}. In four and more dimensions, `scores` are means over a random
+#' sample of 5,000 points where there are more, and the search around the best of them takes a sample of 10,000; each
+#' point of a sample is compared with all others. Without a `seed`, the samples are the same in every call.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one per row.
@@ -104,26 +106,78 @@ regression_model <- function(x, y, w, bandwidth, sums, run) {
   )))
 }
 
-# Golden section around the best of a grid of multiples of Scott's rule. The tree of the rescaled points is built once.
+# Golden section around the best of a grid of multiples of Scott's rule. With many points in four and more dimensions,
+# where sums take long, the grid is scored over some of them, and what is around its best over more.
 regression_cv <- function(x, y, w, sums, run) {
   shape <- spread(x, run$ranks) * rows_of_all(x, run$ranks)^(-1 / (ncol(x) + 4)) * canonical_ratio(sums$kernel, ncol(x))
-  z <- x / rep(shape, each = nrow(x))
+  z <- unname(x / rep(shape, each = nrow(x)))
   sums$rel_error <- max(sums$rel_error, 1e-6)
-  model <- regression_model(z, y, w, 1, sums, run)
-  score <- function(t) {
-    model$bandwidth <- model$parts$h <- t
-    fit <- regression_sums(model, leave_one_out = TRUE, run = run)$fit
-    score <- c(sum(w * (y - ifelse(is.na(fit), model$centre, fit))^2), sum(w))
+  grid <- exp(seq(log(0.05), log(4), length.out = 16))
+  all <- run$ranks || ncol(x) < 4L || sum(w > 0) <= cv_rows[["grid"]]
+  fine <- cv_score(z, y, w, sums, run, if (all) Inf else cv_rows[["search"]])
+  if (all) {
+    scores <- vapply(grid, fine, 0)
+    best <- which.min(scores)
+    least <- scores[best]
+  } else {
+    scores <- vapply(grid, cv_score(z, y, w, replace(sums, "rel_error", max(sums$rel_error, 1e-3)), run,
+                                    cv_rows[["grid"]]), 0)
+    best <- walk_down(which.min(scores), length(grid), function(i) fine(grid[i]))
+    least <- best$least
+    best <- best$at
+  }
+  around <- grid[c(max(best - 1L, 1L), min(best + 1L, length(grid)))]
+  found <- stats::optimize(fine, around, tol = 1e-3 * around[1L])
+  t <- if (found$objective <= least) found$minimum else grid[best]
+  list(bandwidth = t * shape, scores = data.frame(multiple = grid, score = scores))
+}
+
+# The most rows over which cross-validation takes its mean.
+cv_rows <- c(grid = 5000, search = 10000)
+
+# From number i of n to the nearest at which f is not greater than at its neighbours: list(at, least).
+walk_down <- function(i, n, f) {
+  known <- rep(NA_real_, n)
+  at <- function(i) {
+    if (i < 1L || i > n) return(Inf)
+    if (is.na(known[i])) known[i] <<- f(i)
+    known[i]
+  }
+  repeat {
+    near <- c(at(i - 1L), at(i), at(i + 1L))
+    if (which.min(near) == 2L || near[2L] <= min(near)) return(list(at = i, least = at(i)))
+    i <- i + which.min(near) - 2L
+  }
+}
+
+# A function of t: the mean square leave-one-out error with bandwidth t, over `most` rows with a weight at most. Where
+# they are drawn, the others are a model of their own.
+cv_score <- function(z, y, w, sums, run, most) {
+  centre <- mean_of_all(y, w, run$ranks)
+  total <- if (run$ranks) ranks_sum(sum(w)) else sum(w)
+  columns <- cbind(w, w * (y - centre))
+  counts <- which(w > 0)
+  drawn <- length(counts) > most
+  some <- if (drawn) sort(counts[sample_rows(length(counts), most, sums$seed %||% 0)]) else seq_along(y)
+  models <- list(own = points_model(z[some, , drop = FALSE], rows_of_all(z[some, , drop = FALSE], run$ranks), 1, sums,
+                                    run_but(run, progress = NULL)))
+  if (drawn) models$other <- points_model(z[-some, , drop = FALSE], nrow(z) - most, 1, sums,
+                                          run_but(run, progress = NULL))
+  function(t) {
+    s <- 0
+    for (name in names(models)) {
+      model <- models[[name]]
+      model$bandwidth <- model$parts$h <- t
+      model$backend <- weft_backend()
+      own <- name == "own"
+      s <- s + model_sums(model, if (!own) z[some, , drop = FALSE],
+                          columns[if (own) some else -some, , drop = FALSE], leave_one_out = own, run = run)$sum
+    }
+    off <- y[some] - centre - ifelse(s[, 1L] > 1e-290 * total, s[, 2L] / s[, 1L], 0)
+    score <- c(sum(w[some] * off^2), sum(w[some]))
     if (run$ranks) score <- ranks_sum(score)
     score[1L] / score[2L]
   }
-  grid <- exp(seq(log(0.05), log(4), length.out = 16))
-  scores <- vapply(grid, score, 0)
-  best <- which.min(scores)
-  around <- grid[c(max(best - 1L, 1L), min(best + 1L, length(grid)))]
-  found <- stats::optimize(score, around, tol = 1e-3 * around[1L])
-  t <- if (found$objective <= scores[best]) found$minimum else grid[best]
-  list(bandwidth = t * shape, scores = data.frame(multiple = grid, score = scores))
 }
 
 #' Predictions of a kernel regression

@@ -25,6 +25,6 @@
   LIMIT(line_scattered_error, 1e-6)   /* with this relative error */ \
   LIMIT(line_seconds, 1e-3)           /* a line that takes less is taken without a look at meshes */ \
   LIMIT(factor_points, 20000)         /* of a Gaussian process whose matrix is factored, */ \
-  LIMIT(factor_points_device, 5000)   /* where there is a device */ \
+  LIMIT(device_call, 0.02)            /* seconds of a sum on a device beside what its pairs take */ \
   LIMIT(factor_always, 200)           /* up to this many points always, if memory allows */
 /* clang-format on */

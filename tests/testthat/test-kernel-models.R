@@ -83,6 +83,29 @@ test_that("densities are saved, printed and drawn", {
   expect_error(plot(kde(iris[1:4])), class = "weft_error_input", regexp = "one or two")
 })
 
+test_that("cross-validation of a regression may take its mean over some of the points", {
+  withr::local_seed(41)
+  x <- matrix(rnorm(1200), ncol = 4)
+  y <- sin(2 * x[, 1]) + x[, 2] + rnorm(300, sd = 0.3)
+  w <- rep(c(0, 1, 2), 100)
+  sums <- list(kernel = "gaussian", tree = "kd", rel_error = 1e-8, seed = NULL)
+  some <- which(w > 0)[sample_rows(200, 60, 0)]
+  k <- t(w * kernel_value_matrix(x, x, 0.4, "gaussian"))
+  diag(k) <- 0
+  error <- (y - drop(k %*% y / rowSums(k)))[some]
+  expect_equal(cv_score(x, y, w, sums, as_run("cpu"), 60)(0.4), sum(w[some] * error^2) / sum(w[some]), tolerance = 1e-6)
+  expect_identical(walk_down(2L, 6L, function(i) c(9, 8, 7, 6, 5, 7)[i]), list(at = 5L, least = 5))
+  expect_identical(walk_down(1L, 3L, function(i) c(1, 1, 2)[i]), list(at = 1L, least = 1))
+  all <- kernel_regression(x, y, weights = w)
+  with_internal("cv_rows", c(grid = 60, search = 120), {
+    one <- kernel_regression(x, y, weights = w, run = weft_run("cpu", threads = 1))
+    two <- kernel_regression(x, y, weights = w, run = weft_run("cpu", threads = 2))
+    expect_identical(one$bandwidth, two$bandwidth)
+    expect_equal(one$bandwidth, all$bandwidth, tolerance = 0.3)
+    expect_lt(abs(one$r_squared - all$r_squared), 0.01)
+  })
+})
+
 test_that("regression is the ratio of sums, with bands of the right width", {
   withr::local_seed(4)
   x <- matrix(runif(600), ncol = 2)
@@ -164,6 +187,9 @@ test_that("Gaussian processes agree with a dense solve", {
     expect_equal(p$se^2, 2 - rowSums(t(solve(k, t(kq))) * kq), tolerance = 1e-4)
   }
   dense <- gp_regression(x, y, bandwidth = 0.3, noise = 0.01, rank = 200)
+  for (backend in c("cpu", "cuda")) { # 219 sums of 20 ms on a device took longer than the factor
+    expect_equal(vapply(c(150, 5000, 30000), function(n) gp_rank(n, 8, "gaussian", backend), 0), c(150, 5000, 100))
+  }
   expect_lte(dense$iterations, 2) # the whole matrix's factor leaves nothing to do
   expect_equal(dense$alpha, gp_regression(x, y, bandwidth = 0.3, noise = 0.01, rank = 20)$alpha, tolerance = 1e-4)
   each <- gp_regression(x, y, bandwidth = c(0.3, 0.6), noise = 0.1, rank = 0)
