@@ -33,9 +33,9 @@ perturbations <- function(interventions, x, names, n, others = NULL) {
   }
   gene <- match(found, names)
   gene[is.na(gene)] <- -match(found[is.na(gene)], others)
-  once <- !duplicated(cbind(rep(seq_len(n), lengths(entries)), match(found, unique(found))))
-  structure(list(sample = rep(seq_len(n), lengths(entries))[once], gene = gene[once], n = n),
-            class = "weft_perturbations")
+  sample <- rep(seq_len(n), lengths(entries))
+  once <- !duplicated(sample + n * (match(found, unique(found)) - 1))
+  structure(list(sample = sample[once], gene = gene[once], n = n), class = "weft_perturbations")
 }
 
 # A column of the sample table, where one is named.
@@ -54,6 +54,12 @@ perturbed_entries <- function(interventions, names, n) {
     abort_input(paste("`interventions` must have the name of the perturbed gene of every sample, NA for controls; or",
                       "be a list of such names, or a matrix with samples in rows and genes in columns."),
                 x = paste0("It is ", describe(interventions), "."))
+  }
+  if (!is.list(interventions) && length(interventions) == n) { # many cells have the same few words
+    check_factor(interventions, "`interventions`")
+    words <- as.character(interventions)
+    kinds <- unique(words)
+    return(lapply(kinds, perturbed_genes, names)[match(words, kinds)])
   }
   entries <- intervention_entries(interventions, n, "genes")
   kinds <- unique(unlist(lapply(entries, as.character)))
@@ -106,12 +112,12 @@ shifts_without <- function(shifts, samples) {
 
 some_perturbations <- function(set, samples) {
   at <- match(set$sample, samples)
-  structure(list(sample = at[!is.na(at)], gene = set$gene[!is.na(at)], n = length(samples)),
+  structure(list(sample = at[!is.na(at)], gene = set$gene[!is.na(at)], n = length(samples), moments = set$moments),
             class = "weft_perturbations")
 }
 
 need_perturbed <- function(set, regulators) {
-  if (any(set$gene %in% regulators)) return(invisible())
+  if (any(all_perturbations(set)$gene %in% regulators)) return(invisible())
   abort_input("`interventions` must perturb one of the `regulators` at least.",
               x = "None of the perturbed genes is among the regulators.")
 }
@@ -136,10 +142,14 @@ outcomes_of <- function(data, set) {
 #
 # Samples of a regulator count with the sign of its own change against the others of it, so that a knock-out and an
 # over-expression add up. Several perturbations in one sample are told apart by least squares. The reference is the
-# mean of the controls or, with fewer than three, the median over all samples that are not of the regulator.
+# mean of the controls or, with fewer than three, the median over all samples that are not of the regulator. Guides of
+# cells act one way: values are counts, many of them 0, and a cell that has more than controls has it by chance. `set`
+# may have the sums of a store (regulation-interventions-store.R), which then say all of this.
 intervention_shifts <- function(data, set, regulators) {
+  if (!is.null(set$moments)) return(stored_shifts(set$moments, regulators))
   n <- nrow(data)
-  outcomes <- outcomes_of(data, set)
+  by_cells <- mean(data == 0) >= zeros_of_cells && n - length(unique(set$sample)) >= min_controls
+  outcomes <- if (by_cells) outcomes_as_controls(data, set) else outcomes_of(data, set)
   unit <- column_units(outcomes)
   x <- data / rep(unit, each = n)
   outcomes <- outcomes / rep(unit, each = n)
@@ -147,7 +157,7 @@ intervention_shifts <- function(data, set, regulators) {
   controls <- setdiff(seq_len(n), set$sample)
   by_controls <- length(controls) >= min_controls
   centre <- if (by_controls) colMeans(x[controls, , drop = FALSE]) else apply(outcomes, 2L, stats::median)
-  design <- perturbation_design(set, genes, x - rep(centre, each = n))
+  design <- perturbation_design(set, genes, x - rep(centre, each = n), one_way = by_cells)
   solved <- solve_design(design$matrix, outcomes - rep(centre, each = n))
   spread <- shift_variance(outcomes, set, controls, solved, by_controls)
   tested <- which(genes %in% regulators & genes > 0L)
@@ -166,21 +176,38 @@ intervention_shifts <- function(data, set, regulators) {
       share[k] <- share[k] + weight[k] * pi / 2 / (n - length(rows))
     }
   }
-  se <- sqrt(outer(share, spread$post))
-  t <- ifelse(se > 0, shift / se, 0)
-  log_p <- stats::pt(-abs(t), rep(spread$df, each = length(genes)), log.p = TRUE)
-  z <- -sign(t) * stats::qnorm(log_p, log.p = TRUE)
-  own <- cbind(seq_along(genes), genes)
-  shift[own] <- vapply(tested, function(k) {
+  changes <- vapply(tested, function(k) {
     rows <- which(design$matrix[, k] != 0)
     gene <- genes[match(k, tested)]
     mean(design$matrix[rows, k] * (x[rows, gene] - centre[gene]))
   }, 0)
+  c(tested_shifts(shift, share, spread, genes, changes),
+    list(unit = unit, reference = if (by_controls) "controls" else "samples", controls = length(controls)))
+}
+
+# Shifts of `genes` beside their standard errors, sqrt(share x variance); changes: of the perturbed genes themselves.
+tested_shifts <- function(shift, share, spread, genes, changes) {
+  se <- sqrt(outer(share, spread$post))
+  t <- shift / se
+  t[se == 0] <- 0
+  log_p <- stats::pt(-abs(t), rep(spread$df, each = length(genes)), log.p = TRUE)
+  z <- -sign(t) * stats::qnorm(log_p, log.p = TRUE)
+  own <- cbind(seq_along(genes), genes)
+  shift[own] <- changes
   z[own] <- 0
   p <- pmin(2 * exp(log_p), 1)
   p[own] <- NA
-  list(gene = genes, shift = shift, se = se, z = z, t = t, p = p, unit = unit,
-       raised = shift[own] > 0, reference = if (by_controls) "controls" else "samples", controls = length(controls))
+  list(gene = genes, shift = shift, se = se, z = z, t = t, p = p, raised = changes > 0)
+}
+
+zeros_of_cells <- 0.25 # from this share of zeros on, values are counts of cells
+
+# As outcomes_of(), with the mean of the controls, which sums of a store tell.
+outcomes_as_controls <- function(data, set) {
+  centre <- colMeans(data[setdiff(seq_len(nrow(data)), set$sample), , drop = FALSE])
+  at <- cbind(set$sample, set$gene)[set$gene > 0L, , drop = FALSE]
+  data[at] <- centre[at[, 2L]]
+  data
 }
 
 # Standard deviations, 1 of constant columns; of numbers whose squares would overflow, too.
@@ -193,9 +220,9 @@ column_units <- function(x) {
 
 # list(matrix: samples x genes with 1, or -1 where the gene changed the other way round than in most of its samples;
 # mean: of each gene's entries).
-perturbation_design <- function(set, genes, y) {
+perturbation_design <- function(set, genes, y, one_way = FALSE) {
   sign <- rep(1, length(set$gene))
-  for (gene in genes[genes > 0L]) {
+  for (gene in if (!one_way) genes[genes > 0L]) {
     here <- which(set$gene == gene)
     rows <- set$sample[here]
     change <- y[rows, gene]
@@ -208,8 +235,11 @@ perturbation_design <- function(set, genes, y) {
 
 # Least squares: shift (genes of the design x genes), share (diagonal of the inverse), rest (residuals).
 solve_design <- function(design, y) {
-  inner <- as.matrix(Matrix::crossprod(design))
-  outer <- as.matrix(Matrix::crossprod(design, y))
+  solved <- solve_inner(as.matrix(Matrix::crossprod(design)), as.matrix(Matrix::crossprod(design, y)))
+  c(solved, list(rest = y - as.matrix(design %*% solved$shift)))
+}
+
+solve_inner <- function(inner, outer) {
   if (all(inner[upper.tri(inner)] == 0)) {
     share <- 1 / diag(inner)
     shift <- outer * share
@@ -223,7 +253,7 @@ solve_design <- function(design, y) {
     share <- diag(inverse)
     shift <- inverse %*% outer
   }
-  list(shift = shift, share = share, rest = y - as.matrix(design %*% shift))
+  list(shift = shift, share = share)
 }
 
 # The variance of each gene among samples that are alike, and what all genes say of it (moderate()). Where regulators
@@ -282,9 +312,10 @@ direct_evidence <- function(effects) {
   own_se <- se[cbind(seq_along(genes), genes)]
   known <- abs(own) > max_path_z * own_se
   direct <- z
+  reached <- lapply(seq_along(genes), function(k) setdiff(which(z[k, ] > max_path_z), genes[k]))
   for (i in seq_along(genes)) {
     for (k in setdiff(which(z[i, genes] > max_path_z & known), i)) {
-      to <- setdiff(which(z[k, ] > max_path_z), c(genes[i], genes[k]))
+      to <- setdiff(reached[[k]], genes[i])
       share <- shift[i, genes[k]] / own[k]
       share_se <- sqrt(se[i, genes[k]]^2 + share^2 * own_se[k]^2) / abs(own[k])
       error <- sqrt(se[i, to]^2 + share^2 * se[k, to]^2 + shift[k, to]^2 * share_se^2)
@@ -299,9 +330,12 @@ direct_evidence <- function(effects) {
 # From where on |z| counts in full: 1 where many shifts stand out, more where |z| must be greater than 3.3 for a q-value
 # of .05, as most z are then noise, and large ones are tails.
 evidence_scale <- function(z, p) {
-  z <- abs(z)[!is.na(p)]
-  found <- stats::p.adjust(p[!is.na(p)], "BH") <= evidence_level
-  least <- if (any(found)) min(z[found]) else stats::qnorm(evidence_level / 2 / length(z), lower.tail = FALSE)
+  count <- sum(!is.na(p))
+  low <- which(p <= evidence_level) # no others can be found
+  sorted <- sort(p[low])
+  last <- max(0L, which(count / seq_along(sorted) * sorted <= evidence_level))
+  least <- if (last) min(abs(z[low][p[low] <= sorted[last]]))
+           else stats::qnorm(evidence_level / 2 / count, lower.tail = FALSE)
   max(1, 3 * (least - 3))
 }
 
@@ -326,11 +360,14 @@ with_interventions <- function(found, null, how) {
   found$weights[] <- total / (3 + total)
   found$edges <- edges_of_both(found$edges, null, effects, list(rows = rows, columns = columns, own = own),
                                dim(weights), how)
-  set <- how$shifts$perturbed
+  set <- all_perturbations(how$shifts$perturbed)
   found$about <- list(regulators = length(rows), perturbed = length(unique(set$sample[set$gene %in% effects$gene])),
                       controls = effects$controls, reference = effects$reference)
   found
 }
+
+# Those of all cells, where `set` is of some that stand for them.
+all_perturbations <- function(set) if (is.null(set$moments)) set else set$moments$set
 
 # Edges of regression, and those with a shift of a p-value up to .05: with the shift, its q-value among all shifts, the
 # sign of the effect, which evidence there is, and the q-value of both together.

@@ -222,13 +222,14 @@ regulation <- function(x, regulators = NULL, targets = NULL, interventions = NUL
   stability <- if (!is.null(control$stability)) check_flag(control$stability, "stability")
   transform <- check_choice(transform, c("auto", "none", "counts"), "transform")
   plain <- is.null(interventions) && is.null(time)
-  input <- regulation_input(x, assay, transform, is.null(compare) && plain)
+  guided <- if (!is.null(interventions) && is.null(time) && is.null(compare)) stored_cells(x, interventions, transform)
+  input <- guided$input %||% regulation_input(x, assay, transform, is.null(compare) && plain)
   if (!is.null(compare) && !plain) {
     abort_input("`compare` must be left out where `interventions` or `time` are given.",
                 i = "Call `regulation()` for the samples of each condition.")
   }
   groups <- if (!is.null(compare)) compared_groups(compare, x, input$n)
-  tested <- if (!plain) tested_rows(input, x, interventions, time)
+  tested <- if (!plain) tested_rows(input, x, guided$perturbed %||% interventions, time)
   if (!is.null(tested)) input[c("data", "n")] <- list(tested$data, nrow(tested$data))
   half <- half_of(if (is.null(groups)) input$n else min(table(groups)))
   host <- run_control("cpu", run$threads, FALSE, input$names)

@@ -330,21 +330,28 @@ done:
 static void add_column(const decoded *unpacked, const weft_store_groups *to, size_t j)
 {
   const int32_t *of = to->of + unpacked->view.block->first;
-  double *sums = to->sums + j * to->count;
+  double *sums = to->sums + j * to->count, *squares = to->squares ? to->squares + j * to->count : NULL;
   for (size_t at = unpacked->view.starts[j]; at < unpacked->view.starts[j + 1]; at++) {
     const int32_t group = of[unpacked->to.rows[at]];
-    if (group > 0) sums[group - 1] += to->seen ? 1 : unpacked->to.values[at];
+    const double v = unpacked->to.values[at];
+    if (group <= 0) continue;
+    sums[group - 1] += to->seen ? 1 : v;
+    if (squares) squares[group - 1] += v * v;
   }
 }
 
 /* One pass over all blocks; threads share the columns, and each adds the blocks of a batch in order. */
-weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *store, const weft_store_groups *groups, size_t count)
+weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *store, const weft_store_recipe *recipe,
+                                  const weft_store_groups *groups, size_t count)
 {
   weft_status st = WEFT_OK;
   const weft_store_choice whole = { .row_count = (size_t) store->n, .column_count = (size_t) store->p };
-  batch all = begin_pass(ctx, store, &whole, NULL);
+  batch all = begin_pass(ctx, store, &whole, recipe);
   size_t next = 0;
-  for (size_t g = 0; g < count; g++) memset(groups[g].sums, 0, groups[g].count * (size_t) store->p * sizeof(double));
+  for (size_t g = 0; g < count; g++) {
+    memset(groups[g].sums, 0, groups[g].count * (size_t) store->p * sizeof(double));
+    if (groups[g].squares) memset(groups[g].squares, 0, groups[g].count * (size_t) store->p * sizeof(double));
+  }
   while (next < store->blocks) {
     double values = 0;
     WEFT_TRY(next_batch(ctx, &all, &next));

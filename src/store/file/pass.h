@@ -14,16 +14,17 @@ weft_status weft_store_sum(weft_ctx *ctx, const weft_store *store, const weft_st
                            const weft_store_recipe *recipe, const weft_store_sums *out, double range[2]);
 
 /* sums[g + j count]: of column j over the rows of group g. of: the group of each row, from 1; others (R's NA) have
- * none. seen: the numbers of values other than 0 instead. */
+ * none. seen: the numbers of values other than 0 instead. squares: sums of squared values, too, or NULL. */
 typedef struct weft_store_groups {
   const int32_t *of;
   size_t count;
   int seen;
-  double *sums;
+  double *sums, *squares;
 } weft_store_groups;
 
-weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *store, const weft_store_groups *groups,
-                                  size_t count);
+/* recipe: what becomes of values first, or NULL. */
+weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *store, const weft_store_recipe *recipe,
+                                  const weft_store_groups *groups, size_t count);
 
 /* The choice as compressed columns; starts: column_count + 1 */
 weft_status weft_store_count(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice, double *starts);

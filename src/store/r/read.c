@@ -305,10 +305,22 @@ SEXP C_weft_store_sums(SEXP handle, SEXP columns, SEXP recipe, SEXP skip_missing
 
 typedef struct {
   const weft_store *store;
+  const weft_store_recipe *recipe;
   weft_store_groups *groups;
   size_t count;
 } group_job;
-WEFT_WORK(run_groups, group_job, weft_store_sum_groups(ctx, job->store, job->groups, job->count))
+WEFT_WORK(run_groups, group_job, weft_store_sum_groups(ctx, job->store, job->recipe, job->groups, job->count))
+
+/* The group of each row, from 1, or NA. */
+static const int *groups_of(SEXP of, size_t count, const weft_store *store)
+{
+  if (TYPEOF(of) != INTSXP || (uint64_t) Rf_xlength(of) != store->n || count > INT_MAX || store->p > INT_MAX)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Groups must be whole numbers, one per row.");
+  for (uint64_t i = 0; i < store->n; i++)
+    if (INTEGER(of)[i] != NA_INTEGER && (INTEGER(of)[i] < 1 || (size_t) INTEGER(of)[i] > count))
+      weft_glue_fail(WEFT_ERR_INTERNAL, "Group %d of %.0f.", INTEGER(of)[i], (double) count);
+  return INTEGER(of);
+}
 
 /* groups: a list of list(of: the group of each row, from 1, or NA; count; seen: whether to count values other than 0
  * instead of adding them). A list of matrices, groups in rows and columns of the store. */
@@ -317,22 +329,33 @@ SEXP C_weft_store_groups(SEXP handle, SEXP groups, SEXP control)
   const weft_store *store = weft_glue_handle_take(handle, &kind);
   const size_t count = (size_t) Rf_xlength(groups);
   SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) count));
-  group_job job = { store, (weft_store_groups *) R_alloc(count + 1, sizeof(weft_store_groups)), count };
+  group_job job = { store, NULL, (weft_store_groups *) R_alloc(count + 1, sizeof(weft_store_groups)), count };
   for (size_t g = 0; g < count; g++) {
     weft_record given = weft_record_open(VECTOR_ELT(groups, (R_xlen_t) g), "groups");
     const SEXP of = weft_record_field(&given, "of");
     const size_t rows = weft_record_size(&given, "count");
     const int seen = weft_record_flag(&given, "seen");
     weft_record_close(&given);
-    if (TYPEOF(of) != INTSXP || (uint64_t) Rf_xlength(of) != store->n || rows > INT_MAX || store->p > INT_MAX)
-      weft_glue_fail(WEFT_ERR_INTERNAL, "Groups must be whole numbers, one per row.");
-    for (uint64_t i = 0; i < store->n; i++)
-      if (INTEGER(of)[i] != NA_INTEGER && (INTEGER(of)[i] < 1 || (size_t) INTEGER(of)[i] > rows))
-        weft_glue_fail(WEFT_ERR_INTERNAL, "Group %d of %.0f.", INTEGER(of)[i], (double) rows);
+    const int *groups_here = groups_of(of, rows, store);
     SEXP sums = Rf_allocMatrix(REALSXP, (int) rows, (int) store->p);
     SET_VECTOR_ELT(out, (R_xlen_t) g, sums);
-    const weft_store_groups to = { INTEGER(of), rows, seen, REAL(sums) };
+    const weft_store_groups to = { groups_here, rows, seen, REAL(sums), NULL };
     job.groups[g] = to;
   }
+  WEFT_RUN_RETURN(out, control, run_groups, &job);
+}
+
+/* Sums and sums of squares, as the recipe has the values, of the rows of each of `count` groups: list(sums, squares),
+ * matrices with groups in rows and columns of the store. */
+SEXP C_weft_store_moments(SEXP handle, SEXP of, SEXP count, SEXP recipe, SEXP control)
+{
+  const weft_store *store = weft_glue_handle_take(handle, &kind);
+  const weft_store_recipe values = recipe_of(recipe, store);
+  const size_t rows = (size_t) Rf_asInteger(count);
+  SEXP out = PROTECT(WEFT_NAMED_LIST("sums", "squares"));
+  weft_store_groups to = { groups_of(of, rows, store), rows, 0, NULL, NULL };
+  group_job job = { store, &values, &to, 1 };
+  to.sums = REAL(weft_result_put(out, "sums", weft_glue_matrix(REALSXP, (double) rows, (double) store->p)));
+  to.squares = REAL(weft_result_put(out, "squares", weft_glue_matrix(REALSXP, (double) rows, (double) store->p)));
   WEFT_RUN_RETURN(out, control, run_groups, &job);
 }

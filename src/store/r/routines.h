@@ -7,6 +7,7 @@
   R(C_weft_store_select, 7) \
   R(C_weft_store_packed, 7) \
   R(C_weft_store_groups, 3) \
+  R(C_weft_store_moments, 5) \
   R(C_weft_store_sums, 5) \
   R(C_weft_store_begin, 6) \
   R(C_weft_store_rows, 6) \
