@@ -323,3 +323,93 @@ test_that("gene_network() passes interventions on, of samples and genes that are
   expect_error(gene_network(counts, interventions = rep("V1", 2000), run = quiet), class = "weft_error_input",
                regexp = "Metacells")
 })
+
+# Counts of cells, some with two guides; 48 % of them are zero.
+guided_cells <- function(n = 600, p = 40) {
+  of <- sample(c("", sprintf("g%d", 1:5), "g1+g2", "g3+g4"), n, TRUE, c(0.3, rep(0.12, 5), 0.05, 0.05))
+  rate <- rep(exp(rnorm(p, -0.5)), each = n) * exp(rnorm(n) / 3)
+  dim(rate) <- c(n, p)
+  for (g in 1:5) {
+    rows <- grepl(sprintf("g%d", g), of)
+    rate[rows, g] <- rate[rows, g] * 0.15
+    rate[rows, 10 + g] <- rate[rows, 10 + g] * 3
+  }
+  x <- matrix(rpois(n * p, rate), n, dimnames = list(sprintf("c%d", seq_len(n)), sprintf("g%d", seq_len(p))))
+  list(x = methods::as(x, "dgCMatrix"), of = of)
+}
+
+stored <- function(x, env = parent.frame()) {
+  weft_import(x, withr::local_tempfile(fileext = ".weft", .local_envir = env), run = weft_run(progress = FALSE))
+}
+
+test_that("cells in a store give what they give in memory", {
+  skip_if_not_installed("Matrix")
+  withr::local_seed(71)
+  d <- guided_cells()
+  few <- list(resamples = 10, stability = FALSE)
+  store <- stored(d$x)
+  both <- lapply(list(d$x, store), function(x) {
+    suppressMessages(regulation(x, interventions = d$of, seed = 1, control = few))
+  })
+  expect_equal(as.matrix(both[[2L]]), as.matrix(both[[1L]]), tolerance = 1e-10)
+  expect_equal(as.data.frame(both[[2L]]), as.data.frame(both[[1L]]), tolerance = 1e-10)
+  expect_equal(attr(both[[2L]], "interventions"), attr(both[[1L]], "interventions"))
+  expect_true(all(c("g11", "g12", "g13", "g14", "g15") %in%
+                    with(as.data.frame(both[[2L]]), to[evidence != "observed" & shift_q <= 0.05])))
+  # as it is, with columns left out, and normalised by the user
+  values <- d$x
+  values@x <- log1p(values@x / 2)
+  plain <- list(list(values, stored(values)))
+  part <- store_normalise(store, genes = 1:20)
+  plain[[2L]] <- list(methods::as(as.matrix(part), "dgCMatrix"), part)
+  for (x in plain) {
+    both <- lapply(x, function(x) {
+      suppressMessages(regulation(x, interventions = d$of, seed = 1, control = few, transform = "none"))
+    })
+    expect_equal(as.matrix(both[[2L]]), as.matrix(both[[1L]]), tolerance = 1e-10)
+  }
+})
+
+test_that("a store's regressions take some cells, its shifts all", {
+  skip_if_not_installed("Matrix")
+  withr::local_seed(72)
+  d <- guided_cells(2400, 16)
+  few <- list(resamples = 4, stability = FALSE, null_copies = 0)
+  store <- stored(d$x)
+  expect_message(net <- regulation(store, interventions = d$of, seed = 1, control = few), "take 2,000 of 2,400 cells")
+  size <- pmax(Matrix::rowSums(d$x), 1)
+  data <- log2(1 + as.matrix(d$x) / (size / mean(size)))
+  expected <- shifts_of(data, d$of)
+  edges <- attr(net, "edges")
+  known <- which(!is.na(edges$shift))
+  at <- cbind(match(edges$from, expected$gene), edges$to)[known, ]
+  expect_equal(edges$shift[known], (expected$shift * rep(expected$unit, each = 5))[at], tolerance = 1e-10)
+  expect_equal(attr(net, "interventions")$perturbed, sum(d$of != ""))
+})
+
+test_that("guides of cells act one way", {
+  withr::local_seed(73)
+  d <- guided_cells(400, 30)
+  data <- log2(1 + as.matrix(d$x))
+  expect_gt(mean(data == 0), 0.25)
+  found <- shifts_of(data, d$of)
+  alone <- d$of == "g5"
+  expect_equal((found$shift * rep(found$unit, each = 5))[[5, 15]],
+               mean(data[alone, 15]) - mean(data[d$of == "", 15]))
+})
+
+test_that("mistakes with stores are named", {
+  skip_if_not_installed("Matrix")
+  withr::local_seed(74)
+  d <- guided_cells(60, 16)
+  store <- stored(d$x)
+  guides <- function(of) suppressMessages(regulation(store, interventions = of, seed = 1, control = list(resamples = 4)))
+  expect_error(guides(replace(d$of, d$of == "", "g6")), "at least 3 controls for a store", class = "weft_error_input")
+  expect_error(guides(rep("", 60)), "in at least one sample", class = "weft_error_input")
+  expect_error(guides(replace(d$of, 1, "other")), "There is no gene", class = "weft_error_input")
+  expect_error(guides(d$of[-1]), "one entry per row", class = "weft_error_input")
+  bad <- d$x
+  bad@x[3] <- NA
+  store <- stored(bad)
+  expect_error(guides(d$of), "missing or infinite", class = "weft_error_input")
+})
