@@ -6,8 +6,8 @@
 most_observed <- 2000L # cells that regressions take of a store
 most_guide_sets <- 20000L
 
-# NULL, or of a store list(input: that of regulation_input(), of some cells; perturbed: what was perturbed in these, with
-# `moments` of all).
+# NULL, or of a store list(input: as regulation_input() has it, of some cells; perturbed: what was perturbed in these,
+# with `moments` of all).
 stored_cells <- function(x, interventions, transform) {
   if (!inherits(x, "weft_store")) return(NULL)
   names <- distinct_names(feature_names(x))

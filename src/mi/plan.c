@@ -336,10 +336,12 @@ static weft_plan plan_transfer(const weft_mi_sizes *sizes, const weft_slowness *
 {
   const double n = sizes->n, levels = sizes->levels, states = levels * levels, passes = sizes->permutations + 2;
   const double bits = (levels - 1) * (states - 1) * n, cells = levels * states;
-  const double pair = bits * 2.5e-12 + cells * 1.5e-9, codes = weft_on_core(slow, n * sizes->p * 2e-8 / sizes->threads);
+  const double pair = bits * 2.5e-12 + cells * 2e-9 + 5e-8,
+               codes = weft_on_core(slow, n * sizes->p * 2e-8 / sizes->threads);
   const int tensor = levels <= WEFT_MI_TRANSFER_HOPPER;
   weft_plan plan =
-      plan_of(WEFT_MI_TRANSFERS, weft_on_core(slow, passes * sizes->pairs * pair / sizes->threads),
+      plan_of(WEFT_MI_TRANSFERS,
+              weft_on_core(slow, passes * (1e-4 + (sizes->pairs * pair + n * sizes->p * 4e-9) / sizes->threads)),
               WEFT_MI_DEVICE_TRANSFERS,
               weft_launching(slow, 1e-3 * passes) + weft_sent(slow, n * sizes->p) +
                   weft_on_device(slow, passes * sizes->pairs * (bits / (tensor ? 2.5e15 : 5e13) + cells * 5e-12)),

@@ -403,7 +403,9 @@ test_that("mistakes with stores are named", {
   withr::local_seed(74)
   d <- guided_cells(60, 16)
   store <- stored(d$x)
-  guides <- function(of) suppressMessages(regulation(store, interventions = of, seed = 1, control = list(resamples = 4)))
+  guides <- function(of) {
+    suppressMessages(regulation(store, interventions = of, seed = 1, control = list(resamples = 4)))
+  }
   expect_error(guides(replace(d$of, d$of == "", "g6")), "at least 3 controls for a store", class = "weft_error_input")
   expect_error(guides(rep("", 60)), "in at least one sample", class = "weft_error_input")
   expect_error(guides(replace(d$of, 1, "other")), "There is no gene", class = "weft_error_input")

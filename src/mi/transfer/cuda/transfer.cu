@@ -14,6 +14,7 @@
 #define WORDS_AT_ONCE 7e10 /* of a launch: some 50 ms */
 
 struct weft_transfer_engine {
+  weft_arena host; /* which holds the engine */
   weft_device_arena mem;
   transfer_pass pass; /* the data; what a pass writes to */
   transfer_planes targets, sources;
@@ -210,9 +211,10 @@ done:
 
 extern "C" void weft_transfer_close_cuda(weft_ctx *ctx, weft_transfer_engine *engine)
 {
+  weft_arena host = engine->host;
   (void) ctx;
   weft_device_end(&engine->mem);
-  free(engine);
+  weft_arena_end(&host);
 }
 
 /* Sends the data and makes the targets' planes, which no copy changes. */
@@ -220,9 +222,11 @@ extern "C" weft_status weft_transfer_open_cuda(weft_ctx *ctx, const weft_transfe
                                                weft_transfer_engine **out)
 {
   weft_status st = WEFT_OK;
-  weft_transfer_engine *engine = (weft_transfer_engine *) calloc(1, sizeof *engine);
+  weft_arena host = weft_arena_begin(ctx);
+  weft_transfer_engine *engine;
   *out = NULL;
-  if (!engine) return weft_fail_memory(ctx, "host", (double) sizeof *engine, -1, "");
+  WEFT_TAKE0(engine, &host, 1);
+  engine->host = host;
   engine->mem = weft_device_begin(ctx);
   WEFT_TRY(send_data(&engine->mem, data, &engine->pass.data));
   WEFT_TRY(make_room(engine, data, ctx->device));
@@ -233,7 +237,7 @@ extern "C" weft_status weft_transfer_open_cuda(weft_ctx *ctx, const weft_transfe
   WEFT_TRY(fill_planes(ctx, engine, NULL, &engine->targets));
   *out = engine;
 done:
-  if (st != WEFT_OK) weft_transfer_close_cuda(ctx, engine);
+  if (st != WEFT_OK && engine) weft_transfer_close_cuda(ctx, engine);
   return st;
 }
 
