@@ -86,7 +86,7 @@ weft_status weft_transfer_codes(weft_ctx *ctx, const weft_column *columns, size_
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const int threads = weft_threads_worth(ctx->threads, (double) genes * (double) n * 20);
-  const size_t batch = (size_t) threads * (1 + (size_t) (2e7 / (double) (n + 100)) / 10);
+  const size_t batch = (size_t) threads * (1 + (size_t) (3e5 / (double) (n + 100)));
   workspace *work;
   uint32_t *of_gene;
   WEFT_TAKE(work, &mem, (size_t) threads);

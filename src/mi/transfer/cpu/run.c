@@ -111,6 +111,8 @@ static weft_status count_genes(weft_ctx *ctx, work *w)
   const size_t levels = data->levels;
   const int threads =
       weft_threads_worth(ctx->threads, 2 * (double) (data->source_count + data->target_count) * (double) data->steps);
+  const size_t most = data->source_count > data->target_count ? data->source_count : data->target_count,
+               batch = (size_t) threads * (1 + (size_t) (2e7 / (double) (data->steps + 100)));
   uint32_t *of_levels, *of_states, *source_df, *target_df;
   int64_t *base;
   WEFT_TAKE(of_levels, &w->mem, data->source_count * levels);
@@ -118,14 +120,17 @@ static weft_status count_genes(weft_ctx *ctx, work *w)
   WEFT_TAKE(source_df, &w->mem, data->source_count);
   WEFT_TAKE(target_df, &w->mem, data->target_count);
   WEFT_TAKE(base, &w->mem, data->target_count);
-  WEFT_TRY(weft_poll(ctx, 0, 1));
-  WEFT_PARALLEL_FOR(threads, guided)
-  for (int64_t i = 0; i < (int64_t) data->source_count; i++)
-    source_df[i] = count_source(data, (size_t) i, of_levels + (size_t) i * levels);
-  WEFT_TRY(weft_poll(ctx, 0, 1));
-  WEFT_PARALLEL_FOR(threads, guided)
-  for (int64_t j = 0; j < (int64_t) data->target_count; j++)
-    target_df[j] = count_target(data, (size_t) j, of_states + (size_t) j * levels * levels, &base[j]);
+  for (size_t first = 0; first < most; first += batch) {
+    const int64_t end = (int64_t) (most - first < batch ? most : first + batch);
+    WEFT_TRY(weft_poll(ctx, 0, 1));
+    WEFT_PARALLEL_FOR(threads, guided)
+    for (int64_t k = (int64_t) first; k < end; k++) {
+      if (k < (int64_t) data->source_count)
+        source_df[k] = count_source(data, (size_t) k, of_levels + (size_t) k * levels);
+      if (k < (int64_t) data->target_count)
+        target_df[k] = count_target(data, (size_t) k, of_states + (size_t) k * levels * levels, &base[k]);
+    }
+  }
   data->of_levels = of_levels;
   data->of_states = of_states;
   data->source_df = source_df;
