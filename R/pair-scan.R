@@ -12,15 +12,16 @@
 #'   copies of an allele. `df = 4` takes the genotypes as categories instead, `outcome ~ covariates + A * B`, and
 #'   tests the up to four terms of their interaction together: by F, or for classes by the likelihood ratio.
 #'
-#' @section The screen: Every pair has a score test of `a:b`, with a chi-squared distribution with 1 degree of
-#'   freedom; with `df = 4`, of the up to four terms of `A:B` together, beyond both variants' genotypes as categories.
-#'   Pairs are kept by this score, and `max_p` takes it for a chi-squared with `df` degrees of freedom, also where some
-#'   combinations of genotypes do not occur and it has fewer. Main effects and covariates are taken off the product of the genotypes and off the outcome, pair by
-#'   pair, over the rows in which both genotypes are known. For a trait this is exact: the score is \eqn{m R^2},
-#'   where \eqn{R^2} is the share of the variance that the interaction explains of what the smaller model leaves, and m are
-#'   that model's degrees of freedom. For classes, weights and residuals are those of the logistic model with the
-#'   covariates alone, and main effects are taken off by one step of weighted least squares. Where variants have very
-#'   strong effects of their own, this is an approximation; it decides only which pairs are fitted.
+#' @section The screen: Every pair has a score test of `a:b`, with a chi-squared distribution with 1 degree of freedom;
+#'   with `df = 4`, of the up to four terms of `A:B` together, beyond both variants' genotypes as categories. Pairs are
+#'   kept by this score, and `max_p` takes it for a chi-squared with `df` degrees of freedom, also where some
+#'   combinations of genotypes do not occur and it has fewer. Main effects and covariates are taken off the product of
+#'   the genotypes and off the outcome, pair by pair, over the rows in which both genotypes are known. For a trait this
+#'   is exact: the score is \eqn{m R^2}, where \eqn{R^2} is the share of the variance that the interaction explains of
+#'   what the smaller model leaves, and m are that model's degrees of freedom. For classes, weights and residuals are
+#'   those of the logistic model with the covariates alone, and main effects are taken off by one step of weighted least
+#'   squares. Where variants have very strong effects of their own, this is an approximation; it decides only which
+#'   pairs are fitted.
 #'
 #' @section On a device: Pairs of variants without missing genotypes are screened there, as products of bytes with
 #'   exact sums: the score of a pair lies in an interval, and all pairs that may be among the best are scored again on

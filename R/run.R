@@ -22,9 +22,9 @@
 #'   return a data frame of one row and class `weft_plan`: the name of the `function`, the `engine` that would do
 #'   most of the work, the `backend`, the predicted `seconds` and `bytes` of memory beside the input (`NA` where
 #'   nothing is predicted), and the `reason` for the back end. These are [mi_rank()], [mi_pairs()], [mi_triples()],
-#'   [mi_tuples()], [pair_scan()], [mi_matrix()], [mi_network()], [mi_select()], [bn_learn()], [bn_exact()], [bn_search()], [irm()],
-#'   [pca()], [regulation()] and [kernel_sum()]. [bn_scores()] returns the number of sets too, and [gene_network()] a
-#'   row for each step. Seconds are rough, and those of a machine as fast as [weft_calibrate()] says.
+#'   [mi_tuples()], [pair_scan()], [mi_matrix()], [mi_network()], [mi_select()], [bn_learn()], [bn_exact()],
+#'   [bn_search()], [irm()], [pca()], [regulation()] and [kernel_sum()]. [bn_scores()] returns the number of sets too,
+#'   and [gene_network()] a row for each step. Seconds are rough, and those of a machine as fast as [weft_calibrate()] says.
 #' @seealso [weft_backend()], [weft_devices()], [weft_ranks()], [weft_sitrep()]
 #' @export
 #' @examples

@@ -39,8 +39,8 @@ rates <- function(n, p, cpu) {
     first <- once()
     took <- vapply(1:5, function(k) once(), 0)
     work <- choose(p, 4) * n / 1e12
-    cat(sprintf("%d levels, %d x %d: %.4f s (standard error %.4f; first %.2f), %.0f T tuple-samples/s; best: %s\n", levels,
-                n, p, mean(took), stats::sd(took) / sqrt(5), first, work / mean(took),
+    cat(sprintf("%d levels, %d x %d: %.4f s (standard error %.4f; first %.2f), %.0f T tuple-samples/s; best: %s\n",
+                levels, n, p, mean(took), stats::sd(took) / sqrt(5), first, work / mean(took),
                 paste(unlist(found[1, 1:4]), collapse = " ")))
     if (cpu) {
       few <- sort(c(3, 50 %% p + 1, p - 1, p, sample(setdiff(4:(p - 2), 50 %% p + 1), 20)))

@@ -241,9 +241,9 @@ device <- function(n, p) {
     whole <- system.time(found <- pair_scan(file, outcome, covariates, top = 100, df = df, run = "cuda"))[["elapsed"]]
     weights <- if (model$kind == "linear") 0 else 16
     products <- 4 + weights + df * (2 * (10 + (weights > 0)) + 3)
-    cat(sprintf("%s, df %g: %.0f x %.0f, screen %.2f s (first %.2f), whole call %.2f s; %g products: %.0f T/s of bytes;",
-                model$kind, df, n, p, seconds[2], seconds[1], whole, products,
-                2e-12 * products * pairs * n / seconds[2]),
+    cat(sprintf("%s, df %g: %.0f x %.0f, screen %.2f s (first %.2f), whole call %.2f s;", model$kind, df, n, p,
+                seconds[2], seconds[1], whole),
+        sprintf("%g products: %.0f T/s of bytes;", products, 2e-12 * products * pairs * n / seconds[2]),
         "best", unlist(found[1, 1:2]), "score", format(found$score[1], digits = 6), "\n")
     if (pairs * n < 2e11) {
       other <- pair_scan(file, outcome, covariates, top = 100, df = df, run = "cpu")
@@ -253,5 +253,6 @@ device <- function(n, p) {
 }
 
 asked <- commandArgs(TRUE)
-switch(asked[1L], fits = fits(), levels = levels_of_tests(), families = families(), planted = planted(), plink = plink(),
-       fastlmm = fastlmm(asked[2L]), gain = gain(), check = check(), device = device(as.numeric(asked[2L]), as.numeric(asked[3L])))
+switch(asked[1L], fits = fits(), levels = levels_of_tests(), families = families(), planted = planted(),
+       plink = plink(), fastlmm = fastlmm(asked[2L]), gain = gain(), check = check(),
+       device = device(as.numeric(asked[2L]), as.numeric(asked[3L])))

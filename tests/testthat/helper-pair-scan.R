@@ -27,7 +27,7 @@ model_of_pair <- function(a, b, y, covariates = NULL, df = 1, class = FALSE) {
 }
 
 # The score of one pair by its definition, from least squares with weights on the rows where both genotypes are known.
-model_score <- function(a, b, y, covariates = NULL, class = FALSE) {
+model_score <- function(a, b, y, covariates = NULL, class = FALSE, df = 1) {
   design <- if (is.null(covariates)) matrix(1, length(y)) else stats::model.matrix(~ ., covariates)
   weight <- rep(1, length(y))
   residual <- y
@@ -38,9 +38,13 @@ model_score <- function(a, b, y, covariates = NULL, class = FALSE) {
   }
   rows <- !is.na(a) & !is.na(b)
   root <- sqrt(weight[rows])
-  smaller <- qr(root * cbind(design, a, b)[rows, ])
-  product <- qr.resid(smaller, root * (a * b)[rows])
-  left <- qr.resid(smaller, root * residual[rows])
-  variance <- if (class) 1 else sum(left^2) / (sum(rows) - smaller$rank)
-  sum(product * left)^2 / sum(product^2) / variance
+  levels <- function(g) if (df == 4) cbind(g == 1, g == 2) else cbind(g)
+  one <- levels(a)[rows, , drop = FALSE]
+  other <- levels(b)[rows, , drop = FALSE]
+  both <- do.call(cbind, lapply(seq_len(ncol(other)), function(j) one * other[, j]))
+  smaller <- qr(root * cbind(design[rows, , drop = FALSE], one, other))
+  larger <- qr(root * cbind(design[rows, , drop = FALSE], one, other, both))
+  left <- sum(qr.resid(smaller, root * residual[rows])^2)
+  variance <- if (class) 1 else left / (sum(rows) - smaller$rank)
+  (left - sum(qr.resid(larger, root * residual[rows])^2)) / variance
 }

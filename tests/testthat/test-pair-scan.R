@@ -74,6 +74,39 @@ test_that("the screen is the score test of the interaction, for every pair", {
   }
 })
 
+test_that("with four degrees of freedom, screen and test are those of all combinations of genotypes", {
+  data <- scan_data(15, p = 12, missing = 0.05)
+  data$x[, 12] <- (data$x[, 1] > 0) + 0L
+  data$x[, 11] <- data$x[, 2]
+  for (class in c(FALSE, TRUE)) {
+    y <- if (class) data$class else data$trait
+    found <- pair_scan(data$x, y, data$covariates, top = Inf, df = 4)
+    at <- columns_of(found)
+    score <- mapply(function(i, j) model_score(data$x[, i], data$x[, j], y + 0, data$covariates, class, 4),
+                    at[, 1L], at[, 2L])
+    expect_equal(found$score, score, tolerance = 1e-8)
+    told <- t(mapply(function(i, j) model_of_pair(data$x[, i], data$x[, j], y + 0, data$covariates, 4, class),
+                     at[, 1L], at[, 2L]))
+    fine <- is.na(found$reason)
+    expect_true(mean(fine) > 0.8)
+    expect_equal(unname(as.matrix(as.data.frame(found)[fine, c("n", "statistic", "df", "p_value")])),
+                 unname(told[fine, ]), tolerance = 1e-8)
+    expect_identical(nrow(found), as.integer(attr(found, "tested")))
+    kept <- pair_scan(data$x, y, data$covariates, top = 7, df = 4)
+    expect_identical(sort(kept$score), sort(sort(found$score, decreasing = TRUE)[1:7]))
+  }
+})
+
+test_that("more pairs of one score than are kept: the first ones, however many there are", {
+  data <- scan_data(16, n = 60, p = 2)
+  x <- data$x[, rep(1:2, each = 20)] # 400 pairs with one score
+  found <- pair_scan(x, data$trait, top = 10, features = 1:20, control = list(with = 21:40))
+  expect_identical(attr(found, "tested"), 400)
+  at <- columns_of(found)
+  expect_identical(at[order(at[, 1L], at[, 2L]), ], cbind(1L, 21:30), ignore_attr = TRUE)
+  expect_equal(found$score, rep(model_score(x[, 1], x[, 21], data$trait), 10), tolerance = 1e-9)
+})
+
 test_that("tiles of more variants than one, and any number of threads, give the same", {
   data <- scan_data(5, n = 120, p = 280)
   found <- pair_scan(data$x, data$trait, data$covariates, top = Inf, run = weft_run(threads = 1))
@@ -215,6 +248,7 @@ test_that("data that cannot be scanned are refused", {
   bed <- function(g) plink_file(write_genotypes(withr::local_tempfile(.local_envir = parent.frame(2)), g))
   refused(pair_scan(bed(data$x[0, ]), numeric()), "at least one row")
   refused(pair_scan(bed(data$x[, 1, drop = FALSE]), data$trait), "two variants.*1 variant is left")
+  refused(pair_scan(bed(data$x[0, 1, drop = FALSE]), numeric(), df = 4), "at least one row")
   refused(pair_scan(bed(data$x * NA_integer_), data$trait), "two variants.*left out: 6 missing")
   refused(pair_scan(data$x * 0L, data$trait), "left out: 6 constant")
   refused(pair_scan(data$x, rep(1, 60)), "must differ")

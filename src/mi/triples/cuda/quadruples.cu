@@ -210,6 +210,7 @@ static size_t tiles_for(uint32_t rows, uint32_t columns)
   return groups * GROUP * (columns / ROWS_B);
 }
 
+/* Arranges the planes of some pairs, or of single attributes where `pairs` is NULL, for the tensor cores. */
 static weft_status arrange(weft_ctx *ctx, const quad_job *job, const uint2 *pairs, uint32_t first, uint32_t count,
                            uint32_t room, uint8_t *out)
 {
@@ -310,7 +311,7 @@ done:
   return st;
 }
 
-static float least_sum(const quad_job *job, const mi_threshold *threshold)
+static float lowest_sum(const quad_job *job, const mi_threshold *threshold)
 {
   const double n = (double) job->pack->n, mi = fmax(threshold->min_mi, threshold->score);
   return (float) (mi * n + (double) job->pack->class_fixed * job->pack->f.unit - ROUNDING * n - 1e-3);
@@ -332,7 +333,7 @@ static weft_status run_panels(weft_ctx *ctx, void *data, mi_collector *collector
   args.all = job->pack->class_rows[0] << 16 | job->pack->class_rows[1];
   args.attributes = job->attributes;
   args.n = job->pack->n;
-  args.least = least_sum(job, &collector->threshold);
+  args.least = lowest_sum(job, &collector->threshold);
   args.f = job->resident->f;
   args.class_fixed = job->pack->class_fixed;
   args.threshold = collector->threshold;
@@ -369,6 +370,7 @@ static double panels_until(const void *data, uint64_t units)
   return (double) units * job->side * job->side;
 }
 
+/* Sends pairs, counts single attributes with each other, and goes through the panels. */
 weft_status weft_mi_quadruples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                const weft_mi_resident *resident, mi_collector *collector)
 {
