@@ -105,10 +105,12 @@ nats_per <- function(unit) if (identical(unit, "nats")) 1 else log(2)
 # Which pairs pass at a false discovery rate (Benjamini and Hochberg, over all pairs): those whose information in m
 # reaches the threshold of their kinds, `thresholds`, or where every pair has its own number of rows, those whose entry
 # of `measure` (-p, which takes one more matrix) is above `cut`. Where all pairs have one threshold, `measure` is m.
-# `information`: what all of them have more of. NULL where there is no test.
-significant_pairs <- function(m, fdr, threads = NULL) {
+# `information`: what all of them have more of. NULL where there is no test. With targets, only pairs with one of them
+# are tested.
+significant_pairs <- function(m, fdr, threads = NULL, targets = NULL) {
   test <- pair_test(m)
   if (is.null(test)) return(NULL)
+  if (!is.null(targets)) return(significant_with_targets(m, test, fdr, targets))
   if (length(test$n) > 1L) return(significant_measures(m, test, fdr, threads))
   law <- pair_law(test, ncol(m))
   thresholds <- function(t) thresholds_at(law, t, as.double(test$n), attr(m, "unit"))
@@ -147,6 +149,22 @@ significant_measures <- function(m, test, fdr, threads) {
   t <- step_up(fdr, choose(ncol(m), 2), function(t) pairs_reaching(measure, -t, threads))
   cut <- if (t > 0) -t * (1 + 1e-12) else Inf
   list(measure = measure, cut = cut, information = least_information(m, measure, cut))
+}
+
+significant_with_targets <- function(m, test, fdr, targets) {
+  p <- pair_p_values(m, columns = targets, test = test)
+  both <- p[targets, , drop = FALSE]
+  both[upper.tri(both)] <- NA # pairs of two targets count once
+  once <- c(p[-targets, ], both)
+  once <- once[!is.na(once)]
+  t <- fdr * sum(false_rates(once) <= fdr) / max(1, length(once))
+  if (t == 0) return(list(measure = m, cut = Inf, information = Inf))
+  measure <- matrix(-Inf, nrow(m), ncol(m))
+  measure[, targets] <- -p
+  measure[targets, ] <- t(-p)
+  measure[cbind(targets, targets)] <- -Inf
+  cut <- -t * (1 + 1e-12)
+  list(measure = measure, cut = cut, information = min(m[, targets][!is.na(p) & -p > cut]))
 }
 
 # The weights w of the pairs of m that are significant; the others' become 0.

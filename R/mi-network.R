@@ -40,6 +40,8 @@
 #' @param threshold for `"relnet"` only: edges are the pairs with more information than this, in its unit.
 #' @param fdr the false discovery rate of edges; `NULL` for no test, except that `"relnet"` without a threshold then
 #'   uses 0.05.
+#' @param targets names or numbers of features: pairs without any of them are no edges, and are not counted among the
+#'   pairs that are tested. Weights are those of the network of all features. `NULL`: all pairs.
 #' @param ... for data: arguments of [mi_matrix()], such as `estimator`, `bins` and `na`.
 #' @param run see [weft_run()]. `"clr"` and `"relnet"` always run on the CPU, and the result says so.
 #' @return A symmetric matrix of weights of class `weft_network`, with a zero diagonal. Attributes record the call,
@@ -54,7 +56,7 @@
 #' head(as.data.frame(net))
 # nolint end
 mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet"), eps = 0, tau = NULL,
-                       threshold = NULL, fdr = NULL, run = NULL, ...) {
+                       threshold = NULL, fdr = NULL, targets = NULL, run = NULL, ...) {
   run <- as_run(run, dry_run = TRUE)
   started <- proc.time()[[3L]]
   need_args("x")
@@ -84,23 +86,32 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   report_backend(chosen, run)
   if (run$dry_run) return(dry_plan("mi_network", chosen))
   if (method == "relnet" && is.null(threshold)) fdr <- fdr %||% 0.05
-  significant <- if (!is.null(fdr) &&
-                     fdr < 1) memory_errors(significant_pairs(m, fdr, run$threads)) %||% abort_untested(m, method)
+  names <- colnames(m) %||% rownames(m) %||% sprintf("V%d", seq_len(p))
+  if (!is.null(targets)) targets <- chosen_columns(factor_text(targets), names, "targets")
+  significant <- if (!is.null(fdr) && fdr < 1) {
+    memory_errors(significant_pairs(m, fdr, run$threads, targets)) %||% abort_untested(m, method)
+  }
   control <- run_control(chosen$name, run$threads, run$progress, colnames(m), "Building the network")
   how <- list(method = method, eps = if (method == "relnet") threshold %||% -Inf else eps, keep = 1 - (tau %||% 0),
               least = rounding_of(m))
-  if (!inherits(x, "weft_mi_matrix") && works_over(m, method, significant, chosen$name)) {
+  if (!inherits(x, "weft_mi_matrix") && is.null(targets) && works_over(m, method, significant, chosen$name)) {
     m <- aracne_over(m, significant, how, control)
     return(set_attributes(m, run_record(match.call(), chosen, started, method = method, fdr = fdr)))
   }
   weights <- .Call(C_weft_mi_network, m, how, control)
   if (!is.null(significant)) weights <- cut_to_significant(weights, m, significant, pass_control(run$threads))
-  names <- colnames(m) %||% rownames(m) %||% sprintf("V%d", seq_len(p))
+  weights <- of_targets(weights, targets)
   # at once, so that a large matrix is not copied
   attributes(weights) <- c(list(dim = c(p, p), dimnames = list(names, names),
                                 class = c("weft_network", "matrix", "array"), format = result_format),
                            run_record(match.call(), chosen, started, method = method, threshold = threshold, fdr = fdr,
-                                      mi = m))
+                                      mi = m, targets = targets))
+  weights
+}
+
+# Without the pairs none of which is a target.
+of_targets <- function(weights, targets) {
+  if (!is.null(targets)) weights[-targets, -targets] <- 0
   weights
 }
 
@@ -220,6 +231,8 @@ check_network <- function(x, arg = "x") {
   if (is_directed(x)) return(check_regulation(x, arg)) # regulators in rows need not be the targets in columns
   if (nrow(x) != ncol(x)) abort_changed(arg, sprintf("it has %d rows and %d columns", nrow(x), ncol(x)))
   if (!identical(rownames(x), colnames(x))) abort_changed(arg, "its names")
+  targets <- attr(x, "targets", exact = TRUE)
+  if (!is.null(targets) && !is_numbers(targets, NULL, 1, ncol(x), whole = TRUE)) abort_changed(arg, "`targets`")
   m <- attr(x, "mi", exact = TRUE)
   if (!is.null(m) && (!is.double(m) || !identical(dim(m), dim(x)))) abort_changed(arg, "its attribute `mi`")
   x
@@ -262,7 +275,10 @@ network_edges <- function(net, q_values = TRUE) {
   if (!is.null(m)) {
     out$mi <- m[at]
     if (q_values && !is.null(attr(net, "mi")) && !is.null(pair_test(m))) {
-      p <- pair_p_values(m, which(upper.tri(m), arr.ind = TRUE))
+      pairs <- which(upper.tri(m), arr.ind = TRUE)
+      p <- pair_p_values(m, pairs)
+      targets <- attr(net, "targets", exact = TRUE)
+      if (!is.null(targets)) p[!(pairs[, 1L] %in% targets | pairs[, 2L] %in% targets)] <- NA # not tested
       place <- (at[, 2L] - 1) * (at[, 2L] - 2) / 2 + at[, 1L] # above the diagonal, column after column
       out$p_value <- p[place]
       out$q_value <- false_rates(p)[place]

@@ -9,8 +9,9 @@
 #' @param ... ignored.
 #' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first; the columns are described at
 #'   [regulation()]. `summary()`: a list with the numbers of features, regulators, targets and edges with a q-value up
-#'   to `fdr`, the regulators with the most of these edges, and the number of features without any. `as.matrix()`: a
-#'   plain matrix of weights.
+#'   to `fdr`, the pairs that these are and the false discovery rate of pairs, the pairs with a clear direction and the
+#'   share of these that the weights expect to point the wrong way, the regulators with the most of these edges, and the
+#'   number of features without any. `as.matrix()`: a plain matrix of weights.
 #' @export
 #' @examples
 #' net <- regulation(mtcars, seed = 1, control = list(resamples = 20))
@@ -39,6 +40,7 @@ as.data.frame.weft_regulation <- function(x, ..., fdr = attr(x, "fdr")) {
     out[c("shift", "shift_q")] <- list(edges$shift[kept], edges$shift_q[kept])
   }
   if (!is.null(edges$q_value)) out$q_value <- edges$q_value[kept]
+  if (!is.null(edges$pair_q)) out$pair_q <- edges$pair_q[kept]
   out$expected_false <- if (isFALSE(attr(x, "complementary"))) rep(NA_real_, length(kept))
                         else expected_false(frequency, attr(x, "steps"), halves / 2, nrow(x), ncol(x))
   list2DF(out, length(kept))
@@ -67,6 +69,29 @@ need_q_values <- function(x) {
     abort_input("`fdr` needs q-values.", x = "`regulation()` made no null copies.",
                 i = "Call it with `control = list(null_copies = 1)` or more.")
   }
+}
+
+# What edges are as pairs and as directions: list(pairs, pair_fdr: the false discovery rate of these pairs, NA where it
+# is not known, tested: pairs that could point either way, directed: pairs with a clear direction, wrong: the share of
+# these that the weights expect to point the other way).
+pair_statement <- function(edges) {
+  pairs <- network_pairs(edges)
+  clear <- pairs$direction[!is.na(pairs$direction) & pairs$direction >= clear_direction]
+  list(pairs = nrow(pairs), pair_fdr = if (nrow(edges) && !is.null(edges$pair_q)) max(edges$pair_q) else NA_real_,
+       tested = sum(!is.na(pairs$direction)), directed = length(clear),
+       wrong = if (length(clear)) mean(1 - clear) else NA_real_)
+}
+
+# "As pairs those at 0.05 are 41, at a rate of 0.04; 16 point clearly one way, of which the weights expect 5 % to be
+# wrong."
+stated_text <- function(x, fdr) {
+  s <- pair_statement(as.data.frame(x, fdr = fdr))
+  rate <- if (is.na(s$pair_fdr)) "" else sprintf(", at a rate of %s", format(signif(s$pair_fdr, 2)))
+  way <- if (!s$tested) "directions were given"
+         else if (!s$directed) "none points clearly one way"
+         else sprintf("%s clearly one way, of which the weights expect %s to be wrong",
+                      if (s$directed == 1L) "1 points" else paste(thousands(s$directed), "point"), share_text(s$wrong))
+  sprintf("As pairs those at %g are %s%s; %s.", fdr, thousands(s$pairs), rate, way)
 }
 
 # w_ij / (w_ij + w_ji), where j is a regulator and i a target too.
@@ -110,7 +135,10 @@ print.weft_regulation <- function(x, n = 6L, ...) {
     cat("The regulators were picked by their correlations; `regulators =` takes a list.\n")
   }
   if (!is.null(attr(x, "normalised"))) cat_wrapped(attr(x, "normalised"))
-  if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
+  if (!is.null(q)) {
+    cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
+    if (any(q <= 0.05)) cat_wrapped(stated_text(x, 0.05))
+  }
   if (!is.null(series_text(x))) cat_wrapped(series_text(x))
   if (!is.null(interventions_text(x))) cat_wrapped(interventions_text(x))
   if (!is.null(stability_text(x))) cat_wrapped(stability_text(x))
@@ -126,7 +154,9 @@ summary.weft_regulation <- function(object, ...,
   features <- union(rownames(object), colnames(object))
   pairs <- as.double(nrow(object)) * ncol(object) - length(intersect(rownames(object), colnames(object)))
   out <- table(factor(edges$from, unique(rownames(object))))
+  stated <- if (!is.null(fdr)) pair_statement(edges)
   list(features = length(features), regulators = nrow(object), targets = ncol(object), edges = nrow(edges), fdr = fdr,
+       pairs = stated$pairs, pair_fdr = stated$pair_fdr, directed = stated$directed, wrong = stated$wrong,
        density = if (pairs > 0) nrow(edges) / pairs else 0,
        most = utils::head(sort(stats::setNames(as.double(out), names(out))[out > 0], decreasing = TRUE), 10L),
        isolated = sum(!features %in% c(edges$from, edges$to)), method = attr(object, "method"),

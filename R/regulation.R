@@ -52,6 +52,7 @@
 #' | `frequency` | the share of the halves in which the regulator was chosen |
 #' | `area` | see Method |
 #' | `q_value` | the smallest false discovery rate at which the edge is kept |
+#' | `pair_q` | the same for the pair, whichever way the edge points: of the greater of both areas; not with `interventions` |
 #' | `evidence` | with `interventions`: `"intervention"` where the shift has a q-value up to `r evidence_level`, `"observed"` where the area has (or neither has), `"both"`; edges that no regression chose are of interventions |
 #' | `shift` | with `interventions`: how much the gene is shifted in samples in which the regulator was perturbed, in units of the data; `NA` where it was not |
 #' | `shift_q` | the q-value of the shift, among all shifts |
@@ -60,7 +61,11 @@
 #' @section False discoveries: In a null copy, the samples of all targets are permuted together, once for the whole run,
 #'   and everything is computed again. The q-value compares the numbers of edges that reach an area in the copies and in
 #'   the data. It controls edges between genes that do not depend on each other at all. Indirect and reversed edges are
-#'   dependences too, and are not counted as false.
+#'   dependences too, and are not counted as false. `pair_q` does so for pairs, each of which counts once. Of directions
+#'   there is no such test: that a share d of both weights is one way means, by the weights, that the edge points the
+#'   wrong way with probability 1 - d. The mean of this over pairs with a clear direction (at least `r clear_direction`)
+#'   is printed, and is too low for few samples, effects beyond thresholds and unmeasured causes: the report of
+#'   [gene_network()] has a table of simulations.
 #'
 #' @section Interventions: A gene's values in samples in which it was perturbed itself say nothing of its regulators:
 #'   there, as an outcome of the regressions, it has its median elsewhere. As a regulator it keeps its values. The shift
@@ -142,6 +147,8 @@
 #'     half as many as there are regulators, rounded up.
 #'   * `resamples`: the number of halves of the samples: an even number.
 #'   * `null_copies`: the number of null copies; each takes about as long as the data. With 0 there are no q-values.
+#'     `NULL`: 1,000 by the root of the number of pairs, from 1 to 20, since few pairs say little about chance in one
+#'     copy.
 #'   * `nonlinear`: whether to offer max(z, 0) and min(z, 0) as well.
 #'   * `stability`: whether to compute how stable the network is. `NULL`: if that takes less than about a second and
 #'     there are null copies.
@@ -222,7 +229,9 @@ regulation <- function(x, regulators = NULL, targets = NULL, interventions = NUL
     abort_input("`resamples` must be even: halves come in pairs.", x = sprintf("It is %g.", resamples))
   }
   nonlinear <- check_flag(control$nonlinear, "nonlinear")
-  copies <- check_number(control$null_copies, "null_copies", min = 0, max = 1000, whole = TRUE)
+  copies <- if (!is.null(control$null_copies)) {
+    check_number(control$null_copies, "null_copies", min = 0, max = 1000, whole = TRUE)
+  }
   permutations <- check_number(permutations, "permutations", min = 1, max = 1e5, whole = TRUE)
   stability <- if (!is.null(control$stability)) check_flag(control$stability, "stability")
   transform <- check_choice(transform, c("auto", "none", "counts"), "transform")
@@ -249,6 +258,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, interventions = NUL
   if (!is.null(tested$shifts)) need_perturbed(tested$shifts$perturbed, genes$regulators + 1L)
   sizes <- lengths(genes[c("regulators", "targets")])
   steps <- steps %||% usual_steps(half, sizes[[1L]])
+  copies <- copies %||% usual_copies(sizes[[1L]], sizes[[2L]])
   cost_of <- function(copies, threads, calls = 1) {
     regulation_plan(if (is.null(blocks)) "dense" else "cells", n = input$n, p = input$p,
                     stored = if (is.null(blocks)) 0 else length(input$data@x), regulators = sizes[[1L]],
@@ -288,7 +298,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, interventions = NUL
   set_attributes(found$weights, c(list(class = class, format = result_format), about))
 }
 
-regulation_control <- function(steps = NULL, resamples = 200, null_copies = 1, stability = NULL,
+regulation_control <- function(steps = NULL, resamples = 200, null_copies = NULL, stability = NULL,
                                nonlinear = TRUE) as.list(environment())
 
 # What others call arguments that have another name here.
@@ -313,6 +323,9 @@ half_of <- function(n) max(n %/% 2L, min(16L, (2L * n) %/% 3L))
 # Few samples cannot tell many features apart, and of few regulators all would be chosen everywhere; m: samples in a
 # half.
 usual_steps <- function(m, regulators) max(1, min(5, max(2, floor(log2(m)) - 1), ceiling(regulators / 2)))
+
+# The least q-value of k edges is 1 / (k copies): where there are few pairs, and few edges, one copy would keep none.
+usual_copies <- function(regulators, targets = regulators) max(1, min(20, floor(1000 / sqrt(regulators * targets))))
 
 # As numeric_input(), with `size` and `normalised` where counts are divided by size factors; sparse cells stay sparse.
 regulation_input <- function(x, assay, transform = "none", sparse = FALSE) {
@@ -546,24 +559,40 @@ regulation_network <- function(choices, copies, common, how) {
                x = sprintf("%.1f GB are free.", have / 1e9), i = "Give fewer `regulators` or `targets`.")
   }
   edges <- regulation_edges(choices, length(regulators), 0L, control)
-  null <- unlist(lapply(seq_len(copies), function(copy) {
-    regulation_edges(choices, length(regulators), copy, control)$area
-  }), use.names = FALSE)
-  if (copies > 0) edges$q_value <- area_q_values(edges$area, null, copies)
+  null <- lapply(seq_len(copies), function(copy) {
+    chance <- regulation_edges(choices, length(regulators), copy, control)
+    list(edges = chance$area, pairs = pair_areas(chance, how$genes, control, once = TRUE))
+  })
+  null <- list(edges = unlist(lapply(null, `[[`, "edges")), pairs = unlist(lapply(null, `[[`, "pairs")))
+  if (copies > 0) {
+    edges$q_value <- area_q_values(edges$area, null$edges, copies)
+    edges$pair_q <- area_q_values(pair_areas(edges, how$genes, control), null$pairs, copies,
+                                  pair_areas(edges, how$genes, control, once = TRUE))
+  }
   full <- dim(choices)[1L] * dim(choices)[4L]
   weights <- matrix(0, length(regulators), length(targets), dimnames = list(regulators, targets))
   weights[pair_number(edges, dim(weights))] <- edge_weights(edges, how$genes, full, common, control)
   edges[c("share", "sums", "starts")] <- NULL
   found <- list(weights = weights, edges = edges)
-  if (is.null(how$shifts)) found else with_interventions(found, null, how)
+  if (is.null(how$shifts)) found else with_interventions(found, null$edges, how)
 }
 
 # The least false discovery rate at which each edge is kept: of edges with at least some area, those that the copies
-# have, and one more, over those that the data have.
-area_q_values <- function(area, null, copies) {
+# have, and one more, over those that the data have. counted: areas of the data, where not each counts once.
+area_q_values <- function(area, null, copies, counted = area) {
   if (!length(area)) return(numeric())
   top <- max(area)
   reach <- function(v, cap) rev(cumsum(rev(tabulate(pmin(v, cap), cap))))
-  rate <- (reach(null, top) + 1) / copies / pmax(reach(area, top), 1)
+  rate <- (reach(null, top) + 1) / copies / pmax(reach(counted, top), 1)
   pmin(cummin(rate), 1)[area]
+}
+
+# The greater area of both directions of each edge; once: of one edge of each pair.
+pair_areas <- function(edges, genes, control, once = FALSE) {
+  reversed <- reversed_areas(edges, as.double(edges$area), genes, control)
+  greater <- as.integer(pmax(edges$area, reversed, na.rm = TRUE))
+  if (!once) return(greater)
+  forth <- is.na(reversed) | edges$area > reversed |
+    edges$area == reversed & genes$regulators[edges$from] < genes$targets[edges$to]
+  greater[forth]
 }

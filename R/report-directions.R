@@ -44,7 +44,7 @@ direction_sentence <- function(edges, fit) {
   if (!is_directed(fit$network)) return("")
   pairs <- network_pairs(edges)
   sure <- sum(pairs$direction >= clear_direction, na.rm = TRUE)
-  rows <- direction_rows(nrow(fit$quality$x))
+  rows <- direction_rows(network_samples(fit))
   text <- if (sure) {
     sprintf("%s a direction, right in %s to %s of cases in simulations",
             if (sure == 1L) "1 has" else paste(thousands(sure), "have"),
@@ -72,6 +72,10 @@ network_directions <- function(edges, n = Inf) {
                   several(length(tested), "pair"),
                   if (sure == 0L) "none points" else if (sure == 1L) "1 points" else paste(thousands(sure), "point"),
                   clear_direction, if (sure) "; filled arrowheads" else "")
+  if (sure) {
+    text <- paste(text, sprintf("By the weights %s of these are expected to point the wrong way.",
+                                share_text(mean(1 - tested[tested >= clear_direction]))))
+  }
   paste(c(text, if (sure) simulated_directions(n), one_way), collapse = " ")
 }
 

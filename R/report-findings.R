@@ -329,9 +329,11 @@ pairs_of_network <- function(edges, fit) {
   count <- nrow(network_pairs(edges))
   verb <- if (is.null(network_regulators(net))) c("is co-expressed", "are co-expressed")
           else c("varies with its regulator", "vary with their regulator")
-  sprintf("%s of %s %s beyond chance (FDR %g)%s", several(count, "pair"),
+  as_pairs <- max(edges$pair_q)
+  sprintf("%s of %s %s beyond chance (FDR %g%s)%s", several(count, "pair"),
           several(length(network_features(net)), "gene"), verb[1L + (count > 1L)], attr(net, "fdr"),
-          if (is_directed(net)) paste0("; ", not_direct_text(nrow(fit$quality$x))) else "")
+          if (is.na(as_pairs)) "" else sprintf(" of edges, %s of pairs", format(signif(as_pairs, 2))),
+          if (is_directed(net)) paste0("; ", not_direct_text(network_samples(fit))) else "")
 }
 
 # The candidate regulators that the user gave; NULL where there were none, or where all genes could be.

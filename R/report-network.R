@@ -33,20 +33,21 @@ direction_columns <- function() {
              right = whole_percent(table$right), check.names = FALSE)
 }
 
-# from, to, weight, sign (-1, 0 or 1), q (NA without a test), direction (NA where there is none), directed; heaviest
-# first.
+# from, to, weight, sign (-1, 0 or 1), q and pair_q (NA without a test), direction (NA where there is none), directed;
+# heaviest first.
 report_edges <- function(net, fit = NULL) {
   if (is_directed(net)) {
     e <- as.data.frame(net)
     return(data.frame(from = e$from, to = e$to, weight = e$weight, sign = sign(e$sign) * (abs(e$sign) > 0.2),
-                      q = e$q_value %||% rep(NA_real_, nrow(e)), direction = e$direction,
-                      directed = rep(TRUE, nrow(e))))
+                      q = e$q_value %||% rep(NA_real_, nrow(e)), pair_q = e$pair_q %||% rep(NA_real_, nrow(e)),
+                      direction = e$direction, directed = rep(TRUE, nrow(e))))
   }
   ends <- network_ends(net)
   names <- colnames(net)
   data.frame(from = names[ends[, 1L]], to = names[ends[, 2L]], weight = unclass(net)[ends],
              sign = if (is.null(fit)) rep(0, nrow(ends)) else rank_signs(fit, names, ends),
-             q = rep(NA_real_, nrow(ends)), direction = rep(NA_real_, nrow(ends)), directed = rep(FALSE, nrow(ends)))
+             q = rep(NA_real_, nrow(ends)), pair_q = rep(NA_real_, nrow(ends)),
+             direction = rep(NA_real_, nrow(ends)), directed = rep(FALSE, nrow(ends)))
 }
 
 # Information has no sign: that of the genes' rank correlation, 0 where it is below 0.2, or for very many edges.
@@ -74,8 +75,9 @@ network_words <- function(fit, edges) {
           if (is.null(network_regulators(net))) paste("Without candidate regulators a pair is co-expression: it does",
                                                       "not say that one gene acts on the other."),
           series_text(net), interventions_text(net),
-          if (is_directed(net)) network_directions(edges, nrow(fit$quality$x)),
-          controls_joined(edges), groups_joined(fit),
+          unit_text(net),
+          if (is_directed(net)) network_directions(edges, network_samples(fit)),
+          controls_joined(edges), groups_joined(fit), factors_text(fit, edges),
           if (nrow(hubs)) sprintf(paste("%s (correlation %s): what joins such genes to others may be whatever that",
                                         "component is."), sub("^t", "T", hubs_text(hubs)),
                                   paste(vapply(hubs$correlation, two_digits, ""), collapse = ", ")),

@@ -44,7 +44,7 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #' @param class,batch one category per cell, or the name of a column of `colData(x)` or [store_data()]: metacells are
 #'   made within these. Groups are found without them.
 #' @param genes how many genes to choose, or their names.
-#' @param k how many components to find.
+#' @param k how many components to find; by default at most as many as there are genes.
 #' @param metacells about how many metacells to make; by default one for every 50 cells, but at most 400.
 #' @param max_groups the largest number of groups.
 #' @param control a list of settings that are rarely needed:
@@ -82,6 +82,7 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
   need_package("Matrix", "`gene_cells()`")
   cells <- cells_input(x, assay, check_number(control$block_size, "block_size", min = 8))
   labels <- cell_labels(list(class = class, batch = batch), x, cells)
+  if (missing(k)) k <- min(k, cells$n, cells$p)
   k <- check_number(k, "k", min = 1, max = min(cells$n, cells$p), whole = TRUE)
   leading <- if (!is.null(control$leading)) check_number(control$leading, "leading", min = 1, max = k, whole = TRUE)
   if (!is.null(metacells)) metacells <- check_number(metacells, "metacells", min = 1, max = 1e5, whole = TRUE)
@@ -478,11 +479,14 @@ metacell_input <- function(x) {
 
 metacells_text <- function(parts) {
   whole <- thousands
+  empty <- sum(parts$size == 0)
   sprintf(paste("%s cells became %s metacells of %s to %s cells, sums of counts of similar cells: %s variable genes,",
-                "%d components, %d group%s."),
+                "%d components, %d group%s.%s"),
           whole(length(parts$group)), whole(nrow(parts$metacells)), whole(min(parts$metacells$cells)),
           whole(max(parts$metacells$cells)), whole(sum(parts$genes$chosen)), parts$components$leading,
-          max(parts$group, na.rm = TRUE), if (max(parts$group, na.rm = TRUE) == 1L) "" else "s")
+          max(parts$group, na.rm = TRUE), if (max(parts$group, na.rm = TRUE) == 1L) "" else "s",
+          if (empty) sprintf(" %s without counts %s left out.", several(empty, "cell"),
+                             if (empty == 1) "was" else "were") else "")
 }
 
 # ---- methods ----
@@ -535,6 +539,8 @@ sound_cells <- function(x, arg = "x") {
       is_groups(parts$metacells$batch, nrow(counts)) &&
       is_frame(parts$genes, c(gene = "character", chosen = "logical")) &&
       identical(parts$genes$gene, colnames(counts)) && is.numeric(parts$group) &&
+      is_numbers(parts$size, length(parts$group), 0) && is.numeric(parts$metacell) &&
+      length(parts$metacell) == length(parts$group) &&
       is_count(parts$components$leading) &&
       (is.null(parts$components$choice) || is_count(parts$components$choice$k))
   })

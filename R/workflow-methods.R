@@ -5,7 +5,8 @@
 #' @param x,object what [gene_network()] returned.
 #' @param what a table: `"genes"` (one row per gene of the input: filtering, information, rank, number of edges,
 #'   cluster, whether it is in the Bayesian network), `"samples"` (filtering, class, scores, cluster, outlier score),
-#'   `"edges"` of the network, `"directed"` edges of the Bayesian network, `"pairs"`, or the `"log"` of what was done to
+#'   `"edges"` of the network (where components move most genes, with the p-value of the correlation given these),
+#'   `"directed"` edges of the Bayesian network, `"pairs"`, or the `"log"` of what was done to
 #'   the data.
 #' @param top how many genes, edges and so on to show.
 #' @param data not used; required by the generic.
@@ -64,7 +65,8 @@ step_text <- function(step, x, top) {
     ranking = sprintf("%s at q <= 0.05. Best: %s", columns_text(x$quality, length(found_genes(r))),
                       ranked_text(r, top)),
     pairs = pair_text(r, min(top, 3L)),
-    network = if (is_directed(r)) regulation_text(r, top) else
+    network = if (is_directed(r)) paste(c(regulation_text(r, top), factors_text(x, report_edges(r))), collapse = ". ")
+              else
               sprintf("%s among %s (%s, %s%s)%s", several(count_edges(r), "edge"), several(ncol(r), "gene"),
                       attr(r, "method"), attr(information_of(r), "estimator"),
                       if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) ""
@@ -208,13 +210,20 @@ abort_no_result <- function(message, x, step) {
 
 table_of_fit <- function(x, what) {
   switch(what,
-    genes = gene_table(x), samples = sample_table(x), edges = as.data.frame(x$network), pairs = as.data.frame(x$pairs),
+    genes = gene_table(x), samples = sample_table(x), edges = network_table(x), pairs = as.data.frame(x$pairs),
     directed = {
       edges <- as.data.frame(x$bayes)
       if (is.null(edges$posterior)) edges else edges[order(-edges$posterior), ]
     },
     log = tidy(x$quality)
   )
+}
+
+# The network's table; with components that move most genes, `p_given_components`.
+network_table <- function(x) {
+  edges <- as.data.frame(x$network)
+  edges$p_given_components <- edges_given_factors(x, edges)$p
+  edges
 }
 
 # Everything that is known of each gene that came in: filtering, the whole ranking with the classes' means, network,

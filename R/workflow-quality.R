@@ -11,8 +11,9 @@
 #' 1. Genes without names are given names, and duplicated names are made unique.
 #' 2. Genes with more than `max_missing` of their values missing are left out, then samples with more than
 #'    `max_missing_samples`. Of counts, samples that have none are left out, too.
-#' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out. Genotypes
-#'    and other whole numbers of at most five values are only left out when constant.
+#' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out; by default
+#'    in more than 95 %, of counts of single cells in all but fewer than ten. Genotypes and other whole numbers of at
+#'    most five values are only left out when constant.
 #' 4. Genes of bulk counts that too few samples express are left out: in as many samples as the smallest class has, a
 #'    gene must have as many counts per million as `min_count` counts are in a sample of the median total (of classes of
 #'    more than ten samples in ten and seven tenths of the others; without a class in a fifth of all samples).
@@ -50,8 +51,9 @@
 #' @param batch the same for batches.
 #' @param covariates other variables that affect expression but are not of interest, whose effects are removed: a
 #'   vector of numbers or categories, a matrix or data frame with a row per sample, or names of columns of
-#'   `colData(x)`. Rows with names are matched to samples. Leading components can be given in this way, too; see
-#'   `hidden` of [gene_components()].
+#'   `colData(x)`. Rows with names are matched to samples. `"components"` takes hidden factors: components of what class
+#'   and batch do not explain that stand out ([gene_components()]) and share `r least_factor` of the variance of the
+#'   median gene. Where most genes follow few regulators, that takes out regulation, too.
 #' @param symbols the genes' symbols, one per column of `x` (NA where unknown); an OrgDb such as `org.Hs.eg.db`, which
 #'   finds them by the names of the columns; or the name of a column of `rowData(x)`; by default that of a column such
 #'   as `symbol` or `gene_name`, or names that occur more than once. See below.
@@ -63,7 +65,7 @@
 #'   there; 0 leaves no gene out. See below.
 #' @param control a list of settings that are rarely needed:
 #'   * `max_missing`, `max_missing_samples`: the greatest share of missing values that a gene, or a sample, may have.
-#'   * `max_same`: the greatest share of samples that may have the same value.
+#'   * `max_same`: the greatest share of samples that may have the same value; `NULL`: see 3.
 #'   * `min_spread`: the share of genes to leave out because of their small spread.
 #' @param run see [weft_run()].
 #' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `covariates`, `kind`
@@ -94,7 +96,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   impute <- check_choice(impute, c("auto", "components", "median"), "impute")
   max_missing <- check_number(control$max_missing, "max_missing", min = 0, max = 1)
   max_missing_samples <- check_number(control$max_missing_samples, "max_missing_samples", min = 0, max = 1)
-  max_same <- check_number(control$max_same, "max_same", min = 0, max = 1)
+  max_same <- if (!is.null(control$max_same)) check_number(control$max_same, "max_same", min = 0, max = 1)
   min_spread <- check_number(control$min_spread, "min_spread", min = 0, max = 0.99)
   min_count <- check_number(min_count, "min_count", min = 0)
   made <- if (inherits(x, "weft_cells")) metacell_input(x)
@@ -110,6 +112,8 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   data <- expression_matrix(x, assay, value_count(class), run$threads)
   check_orientation(data, class, x)
   check_samples(nrow(data))
+  factors <- wants_factors(covariates, x)
+  if (factors) covariates <- NULL
   q <- list(x = data, class = sample_factor(class, x, data, "class"), batch = sample_factor(batch, x, data, "batch"),
             covariates = covariate_frame(covariates, x, data), log = NULL, input = dim(data))
   check_class(q$class)
@@ -122,12 +126,13 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   q$samples <- all_kept("sample", rownames(q$x), missing$samples)
   q <- drop_missing(q, max_missing, max_missing_samples)
   q <- drop_empty_samples(q, transform)
-  q <- drop_uninformative(q, max_same, run$threads)
+  q <- drop_uninformative(q, max_same %||% usual_same(q$x, transform), run$threads)
   q <- note_duplicates(q)
   q$scale <- scale_of_values(q, transform)
   if (q$scale == "counts") q <- drop_low_counts(q, min_count)
   q <- to_log_scale(q, q$scale, asked = transform != "auto" || named_counts(x, assay))
   q$measured <- q$x
+  if (factors) q <- with_hidden_factors(q)
   q <- take_out_nuisance(q)
   q <- fill_gaps(q, impute, run$threads)
   q <- drop_least_spread(q, min_spread, run$threads)
@@ -148,7 +153,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   q
 }
 
-gene_quality_control <- function(max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
+gene_quality_control <- function(max_missing = 0.2, max_missing_samples = 0.5, max_same = NULL,
                                  min_spread = 0) as.list(environment())
 
 # The values as they were measured, on the scale of `x`, and the counts, of the genes that are kept. `measured` is left
@@ -416,6 +421,12 @@ drop_missing <- function(q, max_missing, max_missing_samples) {
                                            some_named(samples)), 0L, length(samples))
   }
   q
+}
+
+# Few cells see a gene: ten suffice, of however many cells.
+usual_same <- function(x, transform) {
+  if (transform == "auto") transform <- guess_scale(x)
+  if (transform == "cells") max(0.95, 1 - 10 / nrow(x)) else 0.95
 }
 
 drop_uninformative <- function(q, max_same, threads) {

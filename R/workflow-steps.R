@@ -47,6 +47,7 @@
 #' @param edges `"auto"`, or the number of heaviest edges to keep; see below.
 #' @param genes for the network: names of genes, or how many to take: those with the most information about the class
 #'   or, without one, with the largest spread. `NULL`: as many as `memory` allows.
+#' @param targets for the network: names or numbers of genes; pairs without any of them are not tested and are no edges.
 #' @param run see [weft_run()]. `memory` is the largest number of bytes that matrices of all pairs of genes may take; by
 #'   default 60 % of what is free.
 #' @param seed a whole number; by default the draws come from R's generator.
@@ -85,7 +86,8 @@ NULL
 #' @rdname gene_steps
 #' @export
 gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"),
-                            estimator = "auto", k = 3, fdr = 0.01, edges = "auto", genes = NULL, run = NULL, ...) {
+                            estimator = "auto", k = 3, fdr = 0.01, edges = "auto", genes = NULL, targets = NULL,
+                            run = NULL, ...) {
   run <- as_run(run)
   check_dots(...)
   q <- checked_data(x, class)
@@ -99,14 +101,16 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
     network_backend("aracne", many_features, run)$name == "cpu"
   chosen <- network_genes(q, genes, run$memory, whole)
   data <- q$x[, chosen, drop = FALSE]
+  aims <- kept_genes(q, targets, colnames(data), "targets")
+  if (!is.null(targets)) targets <- match(aims$names, colnames(data))
   if (method == "auto") method <- if (ncol(data) <= 1000L) "mrnet" else "aracne"
   counted <- estimator %in% count_estimators
   m <- mi_matrix(data, estimator = estimator, k = k, bins = if (counted && q$kind == "expression") 3, run = run)
   if (!counted) m <- less_taken_out(m, q)
-  significant <- if (fdr < 1) significant_pairs(m, fdr, run$threads)
+  significant <- if (fdr < 1) significant_pairs(m, fdr, run$threads, targets)
   cut <- significant$information %||% NA_real_
   ran <- network_backend(method, ncol(m), run)
-  if (identical(edges, "auto") && works_over(m, method, significant, ran$name)) {
+  if (identical(edges, "auto") && is.null(targets) && works_over(m, method, significant, ran$name)) {
     how <- list(method = method, eps = 0, keep = 1, least = rounding_of(m))
     net <- aracne_over(m, significant, how, run_control(ran$name, run$threads, run$progress, colnames(m),
                                                         "Building the network"))
@@ -118,11 +122,13 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   network <- function(method, most) {
     net <- mi_network(m, method, threshold = if (method == "relnet") 0, run = run)
     if (!is.null(significant)) net <- cut_to_significant(net, m, significant, control)
+    net <- of_targets(net, targets)
     threshold <- if (most < 1) Inf
                  else if (is.finite(most)) .Call(C_weft_mi_greatest, net, net, 0, most, control)
                  else 0
     if (threshold > 0) net <- .Call(C_weft_mi_cut_edges, net, net, -Inf, threshold, control)
-    attributes(net) <- c(attributes(net), list(fdr = fdr, cut = cut, limited = attr(chosen, "limited")))
+    attributes(net) <- c(attributes(net), list(fdr = fdr, cut = cut, limited = attr(chosen, "limited"),
+                                               targets = targets, lost = aims$lost))
     net
   }
   few <- method %in% c("aracne", "relnet")

@@ -35,7 +35,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' @section Single cells: For a [weft_store()], and for counts in a sparse matrix of `r cells_least` cells or more (or a
 #'   list of such), [gene_cells()] first makes metacells, which are the samples of all steps: genes that vary, groups of
 #'   similar cells, sums of their counts. `class` and `batch` are then given per cell, and metacells are made within
-#'   them. `steps = list(cells = FALSE)` treats every cell as a sample. What
+#'   them. The directed network is of the cells themselves unless they cost too much or metacells predict held-out
+#'   cells better ([gene_regulation()]). `steps = list(cells = FALSE)` treats every cell as a sample. What
 #'   [gene_cells()] returned can also be given as `x`. A test between classes is then a statement about these cells,
 #'   not of the animals or patients that they came from.
 #'
@@ -114,6 +115,7 @@ gene_network <- function(x, class = NULL, batch = NULL, covariates = NULL, regul
       given <- list(x, class, batch, assay, seed = seed, run = run)
       do.call(gene_cells, utils::modifyList(given, args), quote = TRUE)
     })
+    work$behind <- list(x, fit$cells, assay = assay)
     x <- fit$cells
     class <- batch <- assay <- NULL
   }
@@ -150,6 +152,7 @@ step_functions <- function() {
 # Names of the settings that `control` of a step's functions holds.
 step_control <- function(step) {
   names(formals(switch(step, cells = gene_cells_control, quality = gene_quality_control, bayes = gene_bayes_control,
+                       network = gene_regulation_control,
                        function() NULL)))
 }
 
@@ -293,9 +296,12 @@ run_steps <- function(fit, work) {
   fit <- own("components", gene_components)
   fit <- own("ranking", gene_ranking, device = q$kind == "levels")
   fit <- own("pairs", gene_pairs)
-  fit <- own("network", workflow_network)
-  limited <- attr(fit$network, "limited")
-  if (!is.null(limited)) fit$quality <- note(fit$quality, "memory", limited, ncol(fit$network))
+  fit <- own("network", workflow_network, behind = work$behind)
+  for (what in c("limited", "lost")) {
+    said <- attr(fit$network, what)
+    if (!is.null(said)) fit$quality <- note(fit$quality, if (what == "lost") "network" else "memory", said,
+                                            ncol(fit$network))
+  }
   known <- function(step) if (own_result(step, fit[[step]])) fit[[step]]
   fit <- own("clusters", gene_clusters, components = known("components"), device = FALSE)
   fit <- own("bayes", gene_bayes, network = known("network"), ranking = known("ranking"), device = FALSE)

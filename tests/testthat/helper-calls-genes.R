@@ -11,10 +11,12 @@ calls_genes <- function() {
     }),
     gene_mi_network = step(function() {
       method <- pick("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet")
-      gene_call("gene_mi_network", list(method = method, fdr = pick(0.01, 0.5)), function(net) plain(as.matrix(net)))
+      settings <- c(list(method = method, fdr = pick(0.01, 0.5)), maybe(0.3, targets = c("g2", "g3")))
+      gene_call("gene_mi_network", settings, function(net) plain(as.matrix(net)))
     }),
     gene_regulation = step(function() {
-      settings <- list(resamples = 2 * whole(1, 4), null_copies = pick(0, 1), steps = whole(1, 4))
+      settings <- c(list(resamples = 2 * whole(1, 4), null_copies = pick(0, 1), steps = whole(1, 4)),
+                    maybe(0.3, targets = c("g2", "g3")), maybe(0.3, regulators = c("g1", "g2")))
       gene_call("gene_regulation", settings, function(net) plain(list(as.matrix(net), attr(net, "edges"))))
     }),
     gene_clusters = step(draw_gene_clusters, 2),

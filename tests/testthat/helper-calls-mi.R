@@ -283,6 +283,7 @@ draw_mi_network <- function() {
     args$x <- m
     if (method == "relnet") args$threshold <- pick(0, 0.25, -1)
   }
+  args <- c(args, maybe(0.2, targets = sample(ncol(args$x), whole(1, ncol(args$x)))))
   drawn_call("mi_network", args, function(net) plain(as.matrix(net)))
 }
 

@@ -158,7 +158,7 @@ test_that("a class or names that a value should not have are an error of weft's 
   refused(gene_network(genes, steps = list(ranking = stats::setNames(list(1), NA))))
   refused(gene_mi_network(gene_quality(genes), estimator = structure("none", class = "Date")))
   one <- structure(0, class = "data.frame")
-  expect_null(attr(gene_regulation(genes, steps = 1, resamples = 4, null_copies = one, seed = 1), "fdr"))
+  expect_null(attr(gene_regulation(genes, resamples = 4, control = list(steps = 1, null_copies = one), seed = 1), "fdr"))
   file <- withr::local_tempfile()
   said <- write_bag_of_words(matrix(1, 2, 2, dimnames = list(c("x", "y"), NULL)), structure(file, class = "Date"))
   expect_identical(said, file)

@@ -380,3 +380,42 @@ test_that("ARACNE's bar is exact where rounding decides", {
     }
   }
 })
+
+test_that("with targets, only their pairs are tested and kept", {
+  withr::local_seed(16)
+  x <- matrix(stats::rnorm(60 * 12), 60, dimnames = list(NULL, sprintf("g%d", 1:12)))
+  x[, 2:6] <- x[, 1] + x[, 2:6]
+  x[, 7] <- round(x[, 7]) # ties have a law of their own
+  gaps <- x
+  gaps[1:5, 3] <- NA
+  aims <- c(3L, 1L, 9L)
+  for (m in list(mi_matrix(x, estimator = "spearman"), mi_matrix(gaps, estimator = "pearson", na = "drop"),
+                 mi_matrix(round(x), estimator = "empirical"))) {
+    p <- weft:::pair_p_values(m)
+    of_aims <- row(p) %in% aims | col(p) %in% aims
+    for (method in c("clr", "aracne", "mrnet")) {
+      whole <- as.matrix(mi_network(m, method))
+      net <- mi_network(m, method, targets = colnames(m)[aims])
+      expect_identical(as.matrix(net), whole * of_aims)
+      once <- of_aims & upper.tri(p)
+      q <- matrix(NA_real_, 12, 12)
+      q[once] <- stats::p.adjust(p[once], "BH")
+      q <- pmax(q, t(q), na.rm = TRUE)
+      tested <- as.matrix(mi_network(m, method, fdr = 0.1, targets = aims))
+      expect_identical(tested, whole * (of_aims & !is.na(q) & q <= 0.1))
+      edges <- as.data.frame(net)
+      expect_equal(edges$q_value, q[cbind(match(edges$from, colnames(m)), match(edges$to, colnames(m)))])
+    }
+  }
+  one <- mi_network(x, "relnet", estimator = "spearman", targets = "g1")
+  expect_setequal(unlist(as.data.frame(one)[c("from", "to")]), sprintf("g%d", 1:6))
+  expect_identical(sum(mi_network(x[, 8:12], "relnet", estimator = "spearman", fdr = 1e-9, targets = 1)), 0)
+  expect_error(mi_network(x, estimator = "spearman", targets = "g99"), "no feature `g99`", class = "weft_error_input")
+  q <- suppressWarnings(gene_quality(x, transform = "none"))
+  few <- as.data.frame(gene_mi_network(q, targets = c("g2", "g9"), fdr = 0.05))
+  expect_true(all(few$from %in% c("g2", "g9") | few$to %in% c("g2", "g9")))
+  expect_gt(nrow(few), 0)
+  spoilt <- one
+  attr(spoilt, "targets") <- 99
+  expect_error(print(spoilt), "targets", class = "weft_error_input")
+})

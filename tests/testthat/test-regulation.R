@@ -218,7 +218,47 @@ test_that("edges, weights and q-values follow from the choices", {
   rate <- vapply(sort(unique(edges$area)), function(a) (sum(null >= a - 1e-9) + 1) / 2 / sum(edges$area >= a - 1e-9), 0)
   expected <- pmin(cummin(rate), 1)[match(round(edges$area, 9), round(sort(unique(edges$area)), 9))]
   expect_equal(edges$q_value, expected)
+  greater <- function(a) pmax(a, t(a))
+  apart <- function(a) greater(a)[upper.tri(a)]
+  chance <- c(apart(reference_area(choices, 12, 2)), apart(reference_area(choices, 12, 3)))
+  pair <- round(greater(area)[at], 9)
+  rate <- vapply(sort(unique(pair)), function(a) (sum(chance >= a - 1e-9) + 1) / 2 / sum(apart(area) >= a - 1e-9), 0)
+  expect_equal(edges$pair_q, pmin(cummin(rate), 1)[match(pair, sort(unique(pair)))])
   expect_identical(as.data.frame(net, fdr = 0.1), edges[edges$q_value <= 0.1, ], ignore_attr = "row.names")
+})
+
+test_that("few pairs have more null copies, and are not lost for want of them", {
+  withr::local_seed(14)
+  copies <- function(p, ...) attr(regulation(matrix(rnorm(20 * p), 20), ..., seed = 1, control = quick), "copies")
+  quick <- list(resamples = 2, stability = FALSE)
+  expect_identical(c(copies(3), copies(100), copies(30, 1:2, targets = 3:5)), c(20, 10, 20))
+  expect_identical(weft:::usual_copies(2000, 20000), 1)
+  x <- matrix(rnorm(20 * 60), 20, dimnames = list(sprintf("s%d", 1:20), sprintf("g%d", 1:60)))
+  x[, 11:20] <- x[, 1:10] + 0.2 * x[, 11:20]
+  found <- function(...) {
+    net <- regulation(x, seed = 1, control = list(resamples = 50, stability = FALSE, ...))
+    sum(as.data.frame(net)$pair_q <= 0.05)
+  }
+  expect_lt(found(null_copies = 1), 2)
+  expect_gte(found(), 8)
+})
+
+test_that("edges are stated as pairs and as directions, too", {
+  withr::local_seed(15)
+  x <- regulated(80, 15)
+  net <- regulation(x, seed = 1, control = list(resamples = 40))
+  edges <- as.data.frame(net, fdr = 0.2)
+  pair <- paste(pmin(edges$from, edges$to), pmax(edges$from, edges$to))
+  best <- vapply(split(edges$direction, pair), max, 0)
+  stated <- summary(net, fdr = 0.2)
+  expect_identical(stated$pairs, length(best))
+  expect_identical(stated$pair_fdr, max(edges$pair_q))
+  expect_identical(stated$directed, sum(best >= 0.9))
+  if (any(best >= 0.9)) expect_equal(stated$wrong, mean(1 - best[best >= 0.9]))
+  given <- regulation(x, 1:5, 6:15, seed = 1, control = list(resamples = 40))
+  expect_identical(as.data.frame(given)$pair_q, as.data.frame(given)$q_value) # each pair has one direction
+  expect_output(print(given), "directions were given")
+  expect_null(summary(regulation(x, seed = 1, control = list(resamples = 4, null_copies = 0)))$pairs)
 })
 
 test_that("the bound for complementary halves is not given where halves share samples", {

@@ -116,3 +116,57 @@ test_that("covariates with names of some samples are refused where their rows co
   mixed <- data.frame(age = 1:20, row.names = 20:1)
   expect_identical(gene_quality(x, class, covariates = mixed)$covariates$age, 20:1)
 })
+
+test_that("hidden factors are taken out where they are asked for, and nothing is where there are none", {
+  withr::local_seed(21)
+  n <- 80
+  x <- matrix(stats::rnorm(n * 60), n, dimnames = list(sprintf("s%d", 1:n), sprintf("g%d", 1:60)))
+  class <- rep(c("a", "b"), n / 2)
+  x[class == "b", 1:5] <- x[class == "b", 1:5] + 2
+  plain <- gene_quality(x, class, covariates = "components", transform = "none")
+  expect_null(plain$covariates)
+  expect_match(plain$log$what, "none was taken for a hidden factor", all = FALSE)
+  expect_equal(plain$x, x)
+  factor <- stats::rnorm(n)
+  moved <- x + outer(factor, stats::rnorm(60))
+  q <- gene_quality(moved, class, covariates = "components", transform = "none")
+  expect_identical(names(q$covariates), "component1")
+  expect_gt(abs(stats::cor(q$covariates$component1, factor)), 0.95)
+  expect_equal(tapply(q$covariates$component1, class, mean), c(a = 0, b = 0), ignore_attr = TRUE) # none of the class
+  rest <- stats::residuals(stats::lm(moved ~ q$covariates$component1))
+  expect_equal(scale(q$x, scale = FALSE), rest, ignore_attr = TRUE)
+  expect_equal(q$measured, moved)
+  both <- gene_quality(moved, class, batch = rep(c("u", "u", "v", "v"), n / 4), covariates = "components",
+                       transform = "none")
+  expect_equal(tapply(both$covariates$component1, both$batch, mean), c(u = 0, v = 0), ignore_attr = TRUE)
+  gaps <- moved
+  gaps[cbind(1:20, 1:20)] <- NA
+  filled <- gene_quality(gaps, class, covariates = "components", transform = "none")
+  expect_gt(abs(stats::cor(filled$covariates$component1, factor)), 0.95)
+  levels <- matrix(sample(0:2, 900, TRUE), 30)
+  expect_null(suppressWarnings(gene_quality(levels, covariates = "components"))$covariates)
+})
+
+test_that("edges that follow a hidden factor are found by their correlation given it", {
+  withr::local_seed(22)
+  n <- 100
+  x <- matrix(stats::rnorm(n * 50), n, dimnames = list(sprintf("s%d", 1:n), sprintf("g%d", 1:50)))
+  x[, 2] <- x[, 1] + 0.3 * x[, 2]
+  moved <- x + outer(stats::rnorm(n), stats::runif(50, 0.8, 1.5) * sample(c(-1, 1), 50, TRUE))
+  rest <- list(pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE)
+  fit <- suppressWarnings(gene_network(moved, seed = 1, steps = c(rest, list(network = list(fdr = 1)))))
+  edges <- as.data.frame(fit, "edges")
+  score <- fit$components$x[, 1]
+  for (k in c(1, 50, nrow(edges))) { # as a regression with the component tests it
+    fitted <- stats::lm(moved[, edges$to[k]] ~ moved[, edges$from[k]] + score)
+    expect_equal(edges$p_given_components[k], summary(fitted)$coefficients[2, 4])
+  }
+  both <- edges$from %in% c("g1", "g2") & edges$to %in% c("g1", "g2")
+  expect_lt(max(edges$p_given_components[both]), 1e-10)
+  expect_gt(mean(edges$p_given_components[!both] > 0.05), 0.6)
+  expect_output(print(fit), "along\\s+which\\s+most\\s+genes\\s+move")
+  expect_match(weft:::factors_text(fit, weft:::report_edges(fit$network)), "follow PC1")
+  none <- suppressWarnings(gene_network(x, seed = 1, steps = rest))
+  expect_null(weft:::edges_given_factors(none, as.data.frame(none$network)))
+  expect_null(as.data.frame(none, "edges")$p_given_components)
+})

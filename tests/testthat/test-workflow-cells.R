@@ -177,6 +177,105 @@ test_that("the workflow goes on with metacells", {
   expect_error(gene_network(planted$counts, max_groups = 3), "cells = list\\(max_groups", class = "weft_error_input")
 })
 
+# Counts of cells whose genes follow a few regulators, and an empty cell.
+driven_cells <- function(n = 2100, p = 24, depth = 1) {
+  withr::local_seed(11)
+  z <- matrix(stats::rnorm(n * p), n)
+  parent <- rep(1:4, length.out = p - 4)
+  z[, 5:p] <- 0.8 * z[, parent] + 0.6 * z[, 5:p]
+  counts <- matrix(stats::rpois(n * p, depth * exp(z)), n,
+                   dimnames = list(sprintf("c%d", seq_len(n)), sprintf("g%d", seq_len(p))))
+  counts[7, ] <- 0
+  list(counts = Matrix::Matrix(counts, sparse = TRUE), parent = parent)
+}
+
+test_that("the network is of cells where these predict held-out cells better, and says so", {
+  driven <- driven_cells()
+  rest <- list(components = FALSE, pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE)
+  run <- function(x, network = list(), ...) {
+    suppressWarnings(gene_network(x, ..., seed = 1, run = weft_run("cpu", progress = FALSE),
+                                  steps = c(rest, list(cells = list(k = 8, metacells = 40),
+                                                       network = c(list(resamples = 40), network)))))
+  }
+  factors <- sprintf("g%d", 1:4)
+  fit <- run(driven$counts, regulators = factors)
+  about <- attr(fit$network, "made_of")
+  expect_identical(about[c("unit", "cells", "empty")], list(unit = "cells", cells = 2099L, empty = 1L))
+  expect_gt(about$explained[["cells"]], 0.05)
+  expect_lt(about$explained[["lost"]], 2 * about$explained[["error"]])
+  size <- fit$cells$size[-7]
+  cells <- driven$counts[-7, ]
+  cells@x <- log2(1 + cells@x / size[cells@i + 1L]) # the network of these is what it must be
+  expect_equal(as.matrix(fit$network),
+               as.matrix(regulation(cells, factors, transform = "none", seed = 1 + 5, control = list(resamples = 40))))
+  right <- fit$network[cbind(driven$parent, 5:24)]
+  expect_gt(mean(right > apply(unclass(fit$network)[, 5:24], 2, function(w) sort(w, decreasing = TRUE)[2])), 0.9)
+  expect_output(print(fit), "of the 2,099 cells themselves.*1 cell\\s+without\\s+counts\\s+was\\s+left\\s+out")
+  expect_match(fit$quality$log$what[1], "1 cell without counts was left out.", fixed = TRUE)
+  expect_equal(as.matrix(run(as_store(driven$counts), regulators = factors)$network), as.matrix(fit$network))
+  expect_identical(weft:::network_samples(fit), 2099L)
+
+  meta <- run(driven$counts, list(cells = FALSE), regulators = factors)
+  expect_null(attr(meta$network, "made_of"))
+  expect_identical(attr(run(driven$counts, list(cells = TRUE))$network, "made_of")$unit, "cells")
+  dear <- with_internal("cells_seconds", 0, run(driven$counts, regulators = factors))
+  expect_equal(as.matrix(dear$network), as.matrix(meta$network))
+  expect_match(weft:::unit_text(dear$network), "of metacells: cells would take about")
+  worse <- function(...) c(cells = 0.01, metacells = 0.02, lost = 0.01, error = 0.002)
+  better <- with_internal("held_out_prediction", worse, run(driven$counts, regulators = factors))
+  expect_equal(as.matrix(better$network), as.matrix(meta$network))
+  expect_match(weft:::unit_text(better$network), "of metacells: its regulators explain 2 % .* those of cells 1 %")
+  batched <- run(driven$counts, batch = rep(1:2, 1050), regulators = factors)
+  expect_match(attr(batched$network, "made_of")$why, "batches")
+  by_information <- suppressWarnings(gene_network(driven$counts, seed = 1, run = weft_run("cpu", progress = FALSE),
+                                                  steps = c(rest, list(network = list(method = "clr")))))
+  expect_null(attr(by_information$network, "made_of"))
+
+  bad <- function(regexp, ...) expect_error(gene_regulation(fit$quality, ...), regexp, class = "weft_error_input")
+  bad("must be a list of counts", cells = TRUE)
+  bad("must be counts, and what", cells = list(driven$counts[, -1], fit$cells))
+  few <- c(rest, list(network = list(cells = TRUE)))
+  expect_error(suppressWarnings(gene_network(driven$counts[1:100, ], steps = few)),
+               "where there are no metacells", class = "weft_error_input")
+  damaged <- fit
+  attr(damaged$network, "made_of")$cells <- "many"
+  expect_error(print(damaged), class = "weft_error_input")
+})
+
+test_that("shares of held-out cells are those of least squares", {
+  driven <- driven_cells(n = 400, p = 24, depth = 1)
+  counts <- driven$counts[-7, ]
+  size <- Matrix::rowSums(counts) / mean(Matrix::rowSums(counts))
+  aims <- list(regulators = sprintf("g%d", 1:4), targets = NULL)
+  share <- function(metacell) weft:::held_out_prediction(counts, size, metacell, aims, 1, weft_run("cpu"))
+  alone <- share(seq_len(nrow(counts))) # each cell is its own metacell
+  expect_equal(alone[["cells"]], alone[["metacells"]], tolerance = 0.2)
+  expect_identical(share(rep(NA_integer_, nrow(counts)))[["metacells"]], 0)
+  weight <- c(g1 = 0.5, g2 = 0, g3 = 0.9)
+  x <- as.matrix(counts[1:200, ])
+  y <- as.matrix(counts[201:399, ])
+  fit <- stats::lm(g9 ~ g1 + g3, as.data.frame(x))
+  rest <- y[, "g9"] - stats::predict(fit, as.data.frame(y))
+  expect_equal(weft:::explained_by(weight, x, y, "g9"), 1 - sum(rest^2) / sum((y[, "g9"] - mean(x[, "g9"]))^2))
+})
+
+test_that("genes that few of the cells see stay, and those that were left out may be named", {
+  driven <- driven_cells(n = 900, depth = 0.5)
+  counts <- as.matrix(driven$counts)
+  counts[, 2] <- 0
+  counts[1:12, 2] <- 1:12 # seen in 12 of 900 cells
+  counts[, 3] <- 0
+  counts[1:3, 3] <- 9
+  q <- suppressWarnings(gene_quality(counts))
+  expect_identical(q$scale, "cells")
+  expect_identical(q$genes$gene[!q$genes$kept], "g3")
+  net <- gene_regulation(q, regulators = c("g1", "g2", "g3"), targets = c("g5", "g6"), resamples = 4, seed = 1)
+  expect_identical(dimnames(net), list(c("g1", "g2"), c("g5", "g6")))
+  expect_match(attr(net, "lost"), "1 of the 3 regulators that were named: g3", fixed = TRUE)
+  expect_error(gene_regulation(q, regulators = "g3"), "All were left out before", class = "weft_error_input")
+  expect_error(gene_regulation(q, targets = c("g1", "nothing")), "no feature `nothing`", class = "weft_error_input")
+})
+
 test_that("what is no counts is said so", {
   bad <- function(x, regexp, ...) expect_error(quick(x, ...), regexp, class = "weft_error_input")
   bad(planted$counts[1:5, ], "at least 20 cells")
