@@ -151,6 +151,24 @@ check_bn_chains <- function(x, arg) {
   invisible(x)
 }
 
+# The graphs of chains that also drew missing values.
+check_drawn <- function(x) {
+  drawn <- x[["drawn"]]
+  need <- parts_of(drawn, "fit$drawn", "bn_learn()")
+  p <- nrow(x[["dag"]])
+  need("nodes", function(v) identical(v, rownames(x[["dag"]])), "the names of the nodes")
+  need("start", function(v) is_numbers(v, p + 1L, whole = TRUE) && v[1L] == 0 && all(diff(v) >= 1),
+       "whole numbers that rise from 0, one per node and one more")
+  need("parents", function(v) {
+    is.matrix(v) && is.integer(v) && ncol(v) == drawn$start[p + 1L] && is_table(v, nrow(v), ncol(v), min = 0, max = p)
+  }, "a matrix of nodes, one column per set")
+  need("sets", function(v) {
+    is.matrix(v) && is.integer(v) && nrow(v) == p && ncol(v) == length(x[["sample_score"]]) && !anyNA(v) &&
+      all(v >= 0L & v < diff(drawn$start))
+  }, "numbers of sets, one column per network")
+  invisible(x)
+}
+
 # ---- saved fits and priors ----
 
 check_fit <- function(x, arg = "fit") {

@@ -6,13 +6,8 @@ bn_few_values <- 50L # an integer or character column with more is taken for a m
 # list(names, n, p, codes, levels, labels, x, set); `codes` is a matrix of levels from 0, or `x` a double matrix: its
 # columns are standardised for BGe, so that the prior has the scale of each, and as they are for the "score" "numbers".
 bn_input <- function(data, score, interventions = NULL, na = "fail") {
-  source <- as_source(data, NULL, "x")
-  whole <- source_matrix(source)
-  data <- if (is.null(whole)) source$data else as.data.frame(whole, stringsAsFactors = FALSE)
-  if (!is.data.frame(data)) {
-    abort_input("`x` must be a data frame or matrix with one node per column, or a SummarizedExperiment.",
-                x = paste0("It is ", describe(data), "."))
-  }
+  about <- prepared_parts(data)
+  data <- nodes_frame(data)
   names <- names(data)
   if (!ncol(data) || is.null(names) || anyDuplicated(names) || anyNA(names) || !all(nzchar(names))) {
     twice <- unique(names[duplicated(names)])
@@ -27,7 +22,7 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
     abort_input("`x` must have at most 4096 columns.", x = sprintf("It has %d.", ncol(data)),
                 i = "Leave out columns that carry little information, for example by `mi_rank()`.")
   }
-  set <- bn_interventions(interventions, names, nrow(data))
+  set <- bn_interventions(interventions %||% about$interventions, names, nrow(data))
   missing <- vapply(data, anyNA, NA)
   if (any(missing)) {
     if (na == "fail") {
@@ -39,13 +34,46 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
     data <- data[whole, , drop = FALSE]
     if (!is.null(set)) set <- set[whole, , drop = FALSE]
   }
-  input <- list(names = names, n = nrow(data), p = ncol(data), set = set)
-  c(input, switch(score, bge = list(x = standard_columns(bn_numbers(data))), numbers = list(x = bn_numbers(data)),
+  input <- list(names = names, n = nrow(data), p = ncol(data), set = set, completions = about$completions %||% 1,
+                forbidden = about$forbidden, standard = isTRUE(about$standard))
+  in_units <- if (input$standard) identity else standard_columns
+  c(input, switch(score, bge = list(x = in_units(bn_numbers(data))), numbers = list(x = bn_numbers(data)),
                   "bic-cg" = , "aic-cg" = bn_mixed(data),
                   mixed = bn_mixed(data, standard = FALSE), bn_codes(data)))
 }
 
+nodes_frame <- function(data) {
+  source <- as_source(data, NULL, "x")
+  whole <- source_matrix(source)
+  data <- if (is.null(whole)) source$data else as.data.frame(whole, stringsAsFactors = FALSE)
+  if (is.data.frame(data)) return(data)
+  abort_input("`x` must be a data frame or matrix with one node per column, or a SummarizedExperiment.",
+              x = paste0("It is ", describe(data), "."))
+}
+
 mixed_scores <- c("bic-cg", "aic-cg")
+
+# Data that this package has prepared for learning, with what else is known of them: `forbidden` edges [from, to],
+# `interventions`, `completions` (rows that stand for one row of data), `standard` (numbers have units already).
+prepared_data <- function(data, kind, ...) {
+  structure(data, prepared = list(...), dimensions = dim(data), class = unique(c(kind, "weft_bn_data", "data.frame")))
+}
+
+# What is known of prepared data; NULL of others. They may be saved ones, or ones that were changed afterwards.
+prepared_parts <- function(data, arg = "x") {
+  if (!inherits(data, "weft_bn_data")) return(NULL)
+  parts <- attr(data, "prepared", exact = TRUE)
+  whole <- is.data.frame(data) && is.list(data) && is.list(parts) &&
+    identical(as.integer(attr(data, "dimensions", exact = TRUE)), dim(data)) &&
+    (is.null(parts$forbidden) || is.matrix(parts$forbidden) && is.logical(parts$forbidden) &&
+       identical(dim(parts$forbidden), rep(length(data), 2L)) && !anyNA(parts$forbidden)) &&
+    (is.null(parts$completions) || is_number(parts$completions, min = 1)) &&
+    (is.null(parts$standard) || is_flag(parts$standard))
+  if (whole) return(parts)
+  abort_input(sprintf("`%s` must be prepared data as they were made.", arg),
+              x = "Rows or columns were changed afterwards, or parts are damaged.",
+              i = "Choose rows and columns before they are prepared, or use `as.data.frame(as.list(x))`.")
+}
 
 # Whether some columns are doubles, and others are not.
 is_mixed <- function(data) {
@@ -217,7 +245,7 @@ bn_problem <- function(input, score, ess, prior, gamma) {
   shares <- if (!is.null(prior)) prior$nats
   if (gamma != 1) shares <- (if (is.null(shares)) matrix(0, p, p) else shares) + log(gamma)
   problem <- list(
-    n = as.double(input$n), p = as.double(p), score = score, ess = ess,
+    n = as.double(input$n), p = as.double(p), completions = as.double(input$completions), score = score, ess = ess,
     codes = input$codes, levels = input$levels, set = input$set, edge_prior = shares, alpha_mu = 1, alpha_w = p + 2,
     required = if (!is.null(prior) && any(prior$required)) prior$required + 0L,
     forbidden = if (is.null(prior)) matrix(FALSE, p, p) else prior$forbidden, scatter = NULL, scatter_rows = double(),
@@ -225,8 +253,21 @@ bn_problem <- function(input, score, ess, prior, gamma) {
     allowed = matrix(0L, p, p), outside = NULL
   )
   if (!is.null(problem$edge_prior)) problem$edge_prior[!is.finite(shares)] <- 0
+  if (!is.null(input$forbidden)) problem <- forbid_prepared(problem, input, prior)
   if (score %in% mixed_scores) problem <- mixed_problem(problem, input, prior)
   if (score == "bge") problem[bn_scattered] <- bn_scatter(input)[bn_scattered]
+  problem
+}
+
+# What prepared data forbid cannot be required.
+forbid_prepared <- function(problem, input, prior) {
+  never <- t(input$forbidden)
+  if (!is.null(prior) && any(prior$required & never)) {
+    at <- which(prior$required & never, arr.ind = TRUE)[1L, ]
+    abort_input("`prior` must not require what the data forbid.",
+                x = sprintf("It requires `%s` as a parent of `%s`.", input$names[at[2L]], input$names[at[1L]]))
+  }
+  problem$forbidden <- problem$forbidden | never
   problem
 }
 
@@ -250,18 +291,20 @@ bn_native_problem <- function(problem) problem[names(problem) != "forbidden"]
 
 # Posterior scatter matrices for BGe of standardised columns, one for each pattern of rows in which a node was not set:
 # T0 + S + n a / (n + a) (nu - mean)(nu - mean)', T0 = t I, t = a (w - p - 1) / (a + 1), with a = 1, w = p + 2, nu =
-# means of all rows.
+# means of all rows, or 0 where the units are given.
 bn_scatter <- function(input) {
   p <- input$p
   pattern <- if (is.null(input$set)) rep("", p) else apply(input$set, 2L, paste, collapse = "")
   group <- match(pattern, unique(pattern))
-  nu <- if (input$n) colMeans(input$x) else double(p)
+  nu <- if (input$n && !input$standard) colMeans(input$x) else double(p)
   parts <- lapply(which(!duplicated(pattern)), function(j) {
     x <- if (is.null(input$set)) input$x else input$x[input$set[, j] == 0L, , drop = FALSE]
     n <- nrow(x)
     if (!n) return(list(n = 0, matrix = diag(0.5, p)))
     mean <- colMeans(x)
-    list(n = n, matrix = diag(0.5, p) + crossprod(sweep(x, 2L, mean)) + n / (n + 1) * tcrossprod(nu - mean))
+    squares <- crossprod(sweep(x, 2L, mean)) / input$completions
+    n <- n / input$completions
+    list(n = n, matrix = diag(0.5, p) + squares + n / (n + 1) * tcrossprod(nu - mean))
   })
   list(scatter = as.double(unlist(lapply(parts, `[[`, "matrix"))),
        scatter_rows = as.double(vapply(parts, `[[`, 0, "n")), group = group - 1L)

@@ -17,6 +17,9 @@
 #' probabilities of a node's parent sets is from 1; if that is more than 1e-6, the call ends with an error.
 #' [bn_features()] draws graphs from this posterior.
 #'
+#' Where `x` allows no cycle ([bn_time()] without edges within a point in time), every node is for itself: the optimum
+#' and the posterior `"dag"` come from its own sets, for any number of nodes.
+#'
 #' @inheritParams bn_learn
 #' @param x a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
 #'   with `keep = "all"`.
@@ -50,10 +53,14 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
                                             keep = keep, control = control)
     return(dry_plan("bn_exact", chosen, if (!is.null(before)) list(before)))
   }
+  free <- posterior != "order" && is.null(table) && free_of_cycles(x)
   if (is.null(table)) {
-    if (length(p)) check_exact_memory(p, posterior, chosen$name)
+    if (length(p) && !free) check_exact_memory(p, posterior, chosen$name)
     table <- bn_scores(x, max_parents = max_parents, score = score, ...,
                        run = run_but(run, backend = table_backend(run$backend, score)), keep = keep, control = control)
+  }
+  if (free) {
+    return(record(node_by_node(table, posterior), match.call(), list(name = "cpu", reason = "no cycles"), started))
   }
   nodes <- length(table$nodes)
   check_exact_memory(nodes, posterior, chosen$name, length(table$score), run$threads)
@@ -70,6 +77,36 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
     if (posterior == "dag") result$error <- exact$error
   }
   record(new_result(result, class = c("weft_bn_exact", "weft_bn")), match.call(), chosen, started)
+}
+
+# Whether prepared data allow no cycle at all, as time series without edges within a point in time.
+free_of_cycles <- function(x) {
+  forbidden <- prepared_parts(x)$forbidden
+  if (is.null(forbidden)) return(FALSE)
+  allowed <- !forbidden
+  diag(allowed) <- FALSE
+  !length(find_cycle(allowed))
+}
+
+# Every choice of sets is a network: the best of each node, and each node's own probabilities.
+node_by_node <- function(table, posterior) {
+  p <- length(table$nodes)
+  dag <- sets_to_dag(table, matrix(0L, p, 1L))
+  result <- list(dag = dag, score = sum(table$score[table$start[seq_len(p)] + 1]), edges = NULL, posterior = posterior,
+                 table = table)
+  if (posterior == "dag") {
+    result$edges <- dag + 0
+    result$log_total <- 0
+    result$error <- 0
+    for (i in seq_len(p)) {
+      sets <- (table$start[i] + 1):table$start[i + 1L]
+      weight <- exp(table$score[sets] - table$score[sets[1L]])
+      result$log_total <- result$log_total + table$score[sets[1L]] + log(sum(weight))
+      of <- table$parents[, sets, drop = FALSE]
+      result$edges[, i] <- vapply(seq_len(p), function(j) sum(weight[colSums(of == j) > 0]), 0) / sum(weight)
+    }
+  }
+  new_result(result, class = c("weft_bn_exact", "weft_bn"))
 }
 
 # `shape`: into how many low and middle bits native code cuts subsets; zeros leave it the choice.
@@ -132,6 +169,7 @@ print.weft_bn_exact <- function(x, ...) {
     cat(sprintf("Exact edge posteriors, uniform prior over %ss; %d of at least 0.5\n",
                 if (x$posterior == "dag") "graph" else "order",
                 sum(x$edges >= 0.5)))
+    cat_wrapped(edge_meaning)
   }
   invisible(x)
 }

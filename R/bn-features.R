@@ -43,7 +43,7 @@ bn_features <- function(fit, draws = NULL, seed = NULL, run = NULL, ...) {
   }
   exact <- inherits(fit, "weft_bn_exact")
   drawn <- if (exact) draw_exactly(fit, draws, seed, run) else chain_graphs(fit, draws)
-  result <- memory_errors(graph_features(fit$table, drawn))
+  result <- memory_errors(graph_features(if (exact || is.null(fit$drawn)) fit$table else fit$drawn, drawn))
   record(new_result(result, class = "weft_bn_features"), match.call(), chosen, started)
 }
 
@@ -65,7 +65,7 @@ draw_exactly <- function(fit, draws, seed, run) {
 }
 
 chain_graphs <- function(fit, draws) {
-  check_bn_chains(fit, "fit")
+  if (is.null(fit[["drawn"]])) check_bn_chains(fit, "fit") else check_drawn(check_bn(fit, "fit"))
   if (fit$target == "max") {
     abort_input("`fit` must have drawn graphs.", x = "It was learned with `target = \"max\"`.",
                 i = "Write `bn_learn(data, target = \"uniform\")`.")
@@ -77,7 +77,7 @@ chain_graphs <- function(fit, draws) {
   p <- nrow(fit$dag)
   samples <- nrow(fit$sample_score)
   stretches <- ceiling(seq_len(samples) / samples * min(8, samples))
-  list(sets = matrix(fit$sampled, p),
+  list(sets = matrix(fit$drawn$sets %||% fit$sampled, p),
        stretch = as.integer(outer(stretches, 8 * (seq_len(ncol(fit$sample_score)) - 1L), `+`)), independent = FALSE)
 }
 

@@ -9,6 +9,8 @@
 #' `newdata` lacks are summed out exactly.
 #'
 #' @inheritParams bn_scores
+#' @param na `"fail"`, `"drop"` to leave out rows with missing values, or `"em"`: parameters by EM, each row completed 20
+#'   times by draws from the network.
 #' @param dag a network; see [bn_convert()].
 #' @param x a data frame as for [bn_scores()].
 #' @return `bn_fit()`: an object of class `weft_bn_fit` with the `dag` and `nodes`, a list with for each node its
@@ -24,13 +26,15 @@
 #' bn_sample(fit, 3)
 #' sum(bn_log_lik(fit, d))
 #' predict(fit, d["a"], "b")[1:3, ]
-bn_fit <- function(x, dag, ess = 1, interventions = NULL, na = c("fail", "drop")) {
+bn_fit <- function(x, dag, ess = 1, interventions = NULL, na = c("fail", "drop", "em"), seed = NULL) {
   need_args("x", "dag")
-  na <- check_choice(na, c("fail", "drop"), "na")
+  na <- asked_na(na = if (missing(na)) "fail" else na, able = "em", what = "parameters")
   ess <- check_ess(ess)
   numbers <- is.data.frame(x) && length(x) > 0L && all(vapply(x, is.double, NA)) ||
     (is.matrix(x) && is.double(x))
   kind <- if (numbers) "numbers" else if (is_mixed(x)) "mixed" else "bdeu"
+  if (na == "em" && anyNA(nodes_frame(x))) return(fit_by_em(x, dag, ess, interventions, draw_key(seed), kind))
+  if (na == "em") na <- "fail"
   input <- memory_errors(bn_input(x, kind, interventions, na))
   dag <- as_dag(dag, nodes = input$names)
   number <- if (kind == "mixed") input$number else rep(numbers, input$p)
@@ -48,7 +52,7 @@ bn_fit <- function(x, dag, ess = 1, interventions = NULL, na = c("fail", "drop")
     else fit_mixed(input, i, parents, rows)
   })
   new_result(list(dag = dag, nodes = stats::setNames(nodes, input$names), labels = input$labels, gaussian = numbers,
-                 n = input$n, ess = ess), class = "weft_bn_fit")
+                 n = round(input$n / input$completions), ess = ess), class = "weft_bn_fit")
 }
 
 fit_counts <- function(input, node, parents, rows, ess) {
@@ -57,11 +61,16 @@ fit_counts <- function(input, node, parents, rows, ess) {
     abort_input("A node's table of probabilities must have at most 2^26 cells.",
                 x = sprintf("Node `%s` with its %d parents has %.3g.", input$names[node], length(parents), prod(dims)))
   }
-  cell <- as.integer(input$codes[rows, c(node, parents), drop = FALSE] %*% cumprod(c(1, dims))[seq_along(dims)])
-  counts <- array(tabulate(cell + 1L, prod(dims)), dims) + ess / prod(dims)
+  counts <- count_family(input, node, parents, rows) / input$completions + ess / prod(dims)
   totals <- rep(colSums(matrix(counts, dims[1L])), each = dims[1L])
   list(parents = input$names[parents],
        probability = array(counts / totals, dims, dimnames = input$labels[c(node, parents)]))
+}
+
+count_family <- function(input, node, parents, rows) {
+  dims <- input$levels[c(node, parents)]
+  cell <- as.integer(input$codes[rows, c(node, parents), drop = FALSE] %*% cumprod(c(1, dims))[seq_along(dims)])
+  array(tabulate(cell + 1L, prod(dims)), dims)
 }
 
 # Least squares in each configuration of the parents that are categories.
@@ -78,7 +87,7 @@ fit_mixed <- function(input, node, parents, rows) {
   cell <- as.integer(input$codes[rows, categories, drop = FALSE] %*% cumprod(c(1, dims))[seq_along(dims)]) + 1L
   each <- rep(list(whole), prod(dims))
   for (part in split(seq_along(rows), cell)) {
-    if (length(part) > length(numbers) + 1L) {
+    if (length(part) > input$completions * (length(numbers) + 1)) {
       each[[cell[part[1L]]]] <- fit_gauss(input, node, numbers, rows[part])
     }
   }
@@ -107,7 +116,8 @@ fit_gauss <- function(input, node, parents, rows) {
   slopes <- replace(model$coefficients, is.na(model$coefficients), 0)[-1L] * deviation[1L] / deviation[-1L]
   out <- list(parents = input$names[parents], intercept = (origin[1L] - sum(slopes * origin[-1L])) * unit[1L],
               slopes = stats::setNames(slopes * (unit[1L] / unit[-1L]), input$names[parents]),
-              sd = sqrt(sum(model$residuals^2) / max(length(rows) - model$rank, 1)) * deviation[1L] * unit[1L])
+              sd = sqrt(sum(model$residuals^2) / input$completions /
+                          max(length(rows) / input$completions - model$rank, 1)) * deviation[1L] * unit[1L])
   vanished <- slopes != 0 & abs(out$slopes) < .Machine$double.xmin
   if (all(is.finite(c(out$intercept, out$slopes, out$sd)), !vanished)) return(out)
   abort_input("Columns of `x` must have units in which slopes neither overflow nor vanish.",
@@ -284,13 +294,17 @@ bn_log_lik <- function(fit, x) {
   fit <- check_fit(fit)
   x <- fit_columns(fit, x, names(fit$nodes), "x")
   total <- double(nrow(x))
-  number <- number_nodes(fit)
-  for (name in names(fit$nodes)) {
-    node <- fit$nodes[[name]]
-    total <- total + if (number[[name]]) stats::dnorm(x[, name], gauss_mean(node, x), gauss_sd(node, x), log = TRUE)
-      else log(as.double(node$probability)[x[, name] + 1 + dim(node$probability)[1L] * configuration_of(node, x)])
-  }
+  for (name in names(fit$nodes)) total <- total + node_density(fit, name, x)
   total
+}
+
+# ln p(node | its parents) of each row of level codes and numbers; `least`: a lower bound of standard deviations.
+node_density <- function(fit, name, x, least = 0) {
+  node <- fit$nodes[[name]]
+  if (is.null(node$probability)) {
+    return(stats::dnorm(x[, name], gauss_mean(node, x), pmax(gauss_sd(node, x), least), log = TRUE))
+  }
+  log(as.double(node$probability)[x[, name] + 1 + dim(node$probability)[1L] * configuration_of(node, x)])
 }
 
 #' @rdname bn_fit

@@ -24,7 +24,9 @@ resample_edges <- function(fit, data, times, again, ..., interventions = NULL, n
   for (k in seq_len(times)) {
     rows <- sort(order(draws("uniform", input$n, key = key, stream = k))[seq_len(ceiling(input$n / 2))])
     set <- if (!is.null(input$set)) lapply(rows, function(i) input$names[input$set[i, ] != 0])
-    total <- total + again(whole[rows, , drop = FALSE], interventions = set, ...,
+    part <- whole[rows, , drop = FALSE]
+    if (!is.null(input$forbidden)) part <- prepared_data(part, NULL, forbidden = input$forbidden)
+    total <- total + again(part, interventions = set, ...,
                            seed = (key[1L] * 2^20 + key[2L] + k) %% 2^53)
   }
   fit$edges_all_rows <- fit$edges

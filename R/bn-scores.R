@@ -44,7 +44,8 @@
 #'   list.
 #'
 #' @param x a data frame or matrix with one column per node (or a SummarizedExperiment, nodes in its rows): factors,
-#'   logicals, or integers and characters of few values; numbers for `score = "bge"`.
+#'   logicals, or integers and characters of few values; numbers for `score = "bge"`; or what [bn_time()] or
+#'   [bn_conditions()] made.
 #' @param max_parents the largest number of parents of a node, at most 30: one number, or a named vector (4 for nodes
 #'   that it does not name).
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`; `"bic-cg"` or `"aic-cg"` for numbers and
@@ -57,7 +58,8 @@
 #' @param interventions which nodes were set from outside: a list with one entry per row (names, NULL or NA), or a
 #'   factor with the name of the node that was set, NA where none was.
 #' @param keep which sets are kept; see below.
-#' @param na `"fail"`, or `"drop"` to leave out rows with missing values.
+#' @param na `"fail"`, or `"drop"` to leave out rows with missing values. ([bn_search()], [bn_learn()] and [bn_fit()] can
+#'   do more.)
 #' @param control a list of settings that are rarely needed:
 #'   * `plus_one`: whether a set may have one parent that is not a candidate.
 #'   * `slack`: which sets are kept; see below.
@@ -98,7 +100,7 @@ bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", 
   problem[c("allowed", "outside")] <- bn_candidates(candidates, plus_one, input, problem, run$threads)
   sizes <- bn_sizes(problem, keep, run$threads)
   plan <- function() do.call(bn_plan, c(list("table", kind = problem$score), sizes))
-  stays <- plan()$stays
+  stays <- if (input$completions > 1) "rows that stand for a part of one are counted" else plan()$stays
   chosen <- if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
   report_backend(chosen, run)
   predicted <- predict_scores(sizes, chosen)
@@ -402,9 +404,11 @@ local_counts <- function(input, node, parents, rows, score, ess) {
   child <- input$codes[rows, node]
   parent_counts <- tabulate(configuration)
   family <- (configuration - 1) * r + child
-  counts <- tabulate(match(family, unique(family)))
+  each <- input$completions
+  counts <- tabulate(match(family, unique(family))) / each
+  parent_counts <- parent_counts / each
   if (score %in% c("bic", "aic", mixed_scores)) {
-    penalty <- if (startsWith(score, "aic")) 1 else if (length(rows)) log(length(rows)) / 2 else 0
+    penalty <- if (startsWith(score, "aic")) 1 else if (length(rows)) log(length(rows) / each) / 2 else 0
     return(sum(counts * log(counts)) - sum(parent_counts * log(parent_counts)) - penalty * q * (r - 1))
   }
   alpha <- switch(score, bdeu = ess / (q * r), k2 = 1, bds = ess / (max(length(parent_counts), 1) * r))
@@ -420,17 +424,19 @@ local_mixed <- function(input, node, parents, rows, score) {
   m <- length(numbers)
   parts <- if (length(categories)) split(rows, as.data.frame(input$codes[rows, categories]), drop = TRUE)
            else if (length(rows)) list(rows)
+  times <- input$completions
   each <- vapply(parts, function(part) {
-    n <- length(part)
+    n <- length(part) / times
     if (n <= m + 1L) return(-Inf)
     y <- standard_values(input$x[part, node])
     squares <- sum(stats::lm.fit(cbind(1, standard_columns(input$x[part, numbers, drop = FALSE])), y)$residuals^2)
     if (!(squares > 1e-13 * sum(y^2))) return(-Inf)
-    variance <- squares / (n - m - 1) * stats::var(input$x[part, node] - input$x[part[1L], node])
+    # squares: of numbers with variance 1
+    variance <- squares / times / (n - m - 1) * stats::var(input$x[part, node] - input$x[part[1L], node])
     -n / 2 * (log(2 * pi) + log(variance)) - (n - m - 1) / 2
   }, 0)
-  penalty <- if (startsWith(score, "aic")) 1 else if (length(rows)) log(length(rows)) / 2 else 0
-  sum(each) - length(rows) * input$log_unit[node] - penalty * prod(input$levels[categories]) * (m + 2)
+  penalty <- if (startsWith(score, "aic")) 1 else if (length(rows)) log(length(rows) / times) / 2 else 0
+  sum(each) - length(rows) / times * input$log_unit[node] - penalty * prod(input$levels[categories]) * (m + 2)
 }
 
 # ln of a (a + 1) ... (a + n - 1). The difference of two lgamma loses digits where a is large: there Stirling's series
@@ -446,13 +452,14 @@ local_gauss <- function(input, node, parents, rows) {
     l <- length(members)
     if (!l) return(0)
     p <- input$p
-    n <- length(rows)
+    n <- length(rows) / input$completions
     alpha_w <- p + 2
-    nu <- if (input$n) colMeans(input$x[, members, drop = FALSE]) else double(l)
+    nu <- if (input$n && !input$standard) colMeans(input$x[, members, drop = FALSE]) else double(l)
     scatter <- diag(0.5, l)
     if (n) {
       x <- input$x[rows, members, drop = FALSE]
-      scatter <- scatter + crossprod(sweep(x, 2L, colMeans(x))) + n / (n + 1) * tcrossprod(nu - colMeans(x))
+      squares <- crossprod(sweep(x, 2L, colMeans(x))) / input$completions
+      scatter <- scatter + squares + n / (n + 1) * tcrossprod(nu - colMeans(x))
     }
     half <- (alpha_w - p + l) / 2
     steps <- (seq_len(l) - 1) / 2

@@ -64,7 +64,18 @@
 #'   BIC is that of the best peer or higher but on Hepar2, where it is up to 9 nats lower in two samples of six. On
 #'   Andes it is 89 nats below `hc()`: orders are hard to leave there.
 #'
+#' @section Missing values: `na = "em"` completes the rows and learns from expected counts (structural EM; Friedman
+#'   1998). Each row is completed `completions` times by draws from a network; a network and its parameters are learned
+#'   from all completed rows, each of which counts as a part of a row; and so on for `rounds`. The first network is a
+#'   forest of the pairs of highest mutual information, of which each pair is judged by the rows that have both values;
+#'   later ones are searched with a low price of an edge, as by AIC, because an edge that the completing network lacks is
+#'   weakened in what it completes, and then not found in that. The last search is by `score` and `gamma`, and takes the
+#'   number of rows for n times the share of pairs of values that are there. `fit$completed` has the completed rows, which
+#'   [bn_score()], [bn_fit()] and others take as data. Values must be missing at random given those that are there. A
+#'   value that was set from outside must not be missing.
+#'
 #' @inheritParams bn_scores
+#' @param na `"fail"`, `"drop"` to leave out rows with missing values, or `"em"`; see below.
 #' @param max_parents the largest number of parents of a node, as for [bn_scores()]; NULL: 25 for numbers, 6 for
 #'   categories.
 #' @param score `"bge"` for numbers; `"bic"`, `"bdeu"`, `"k2"`, `"aic"` or `"bds"` for categories; `"bic-cg"` or
@@ -78,11 +89,13 @@
 #'   * `starts`: how many random orders; NULL: 2 for numbers, 4 for categories.
 #'   * `kicks`: how often each start is perturbed at random; NULL: the number of nodes, at least 200; for categories,
 #'     10 times the number of nodes, at least 5,000.
+#'   * `completions`, `rounds`: for `na = "em"`, how often each row is completed (NULL: 10), and how many networks
+#'     complete it (NULL: 8).
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
 #'   `order` (names), `start_scores` (the score that each start reached), `counts` (best moves, parent sets scored,
 #'   pairs of a node and a candidate, and how often candidates were added; with many thousands of nodes, the number of
-#'   sets that are scored twice may vary). Functions that take networks take it: [bn_fit()], [bn_compare()],
+#'   sets that are scored twice may vary), and with `na = "em"` also `completed` and `em`. Functions that take networks take it: [bn_fit()], [bn_compare()],
 #'   [bn_convert()], [plot.weft_bn()], `start` of [bn_learn()].
 #' @seealso [bn_learn()], [bn_score()], [bn_cpdag()]
 #' @export
@@ -94,7 +107,7 @@
 #' fit
 #' head(summary(fit))
 bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, prior = NULL,
-                      interventions = NULL, ess = 1, na = c("fail", "drop"), control = list(), seed = NULL,
+                      interventions = NULL, ess = 1, na = c("fail", "drop", "em"), control = list(), seed = NULL,
                       run = NULL, ...) {
   run <- as_run(run, dry_run = TRUE)
   control <- check_control(control, bn_search_control)
@@ -102,9 +115,19 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   started <- proc.time()[[3L]]
   need_args("x")
   score <- if (is.null(score)) suited_score(x) else check_choice(score, bn_score_types, "score")
-  na <- check_choice(na, c("fail", "drop"), "na")
+  na <- asked_na(na = if (missing(na)) "fail" else na, able = "em", what = "searches")
   ess <- check_ess(ess)
-  input <- memory_errors(bn_input(x, score, interventions, na))
+  if (na == "em" && !run$dry_run) {
+    key <- draw_key(seed)
+    search <- function(data, score, gamma, control) {
+      bn_search(data, score, max_parents, gamma, candidates, prior, ess = ess, run = run_but(run, progress = FALSE),
+                seed = key[2L], control = control)
+    }
+    found <- complete_by_em(x, score, ess, interventions, key, control, search)
+    fit <- search(found$completed, score, gamma, control[c("starts", "kicks")])
+    return(by_em(fit, found, match.call(), started))
+  }
+  input <- memory_errors(bn_input(x, score, interventions, if (na == "em") "drop" else na))
   if (run$dry_run) {
     return(dry_plan("bn_search", list(name = "cpu", reason = "searches run on the CPU only", engine = "search")))
   }
@@ -132,7 +155,7 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   record(search_result(input, score, gamma, found), match.call(), chosen, started)
 }
 
-bn_search_control <- function(starts = NULL, kicks = NULL) as.list(environment())
+bn_search_control <- function(starts = NULL, kicks = NULL, completions = NULL, rounds = NULL) as.list(environment())
 
 # Numeric data are doubles throughout, or in a container that is not one of R's own matrices and has no type, such as a
 # DelayedArray; anything else is categorical, or an error that says so.
@@ -188,6 +211,7 @@ print.weft_bn_search <- function(x, ...) {
                       number_text(x$counts[["sets"]]),
                       if (starts == 1L) "; one start" else
                         sprintf("; %d starts came within %.4g nats of each other", starts, behind)))
+  cat_wrapped(em_line(x))
   cat("A good network, not proven to be the best\n")
   invisible(x)
 }

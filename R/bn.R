@@ -17,6 +17,10 @@
 #' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it
 #' counts once.
 #'
+#' @section What an edge means: An edge is dependence given the variables in `x`. Where causes of several of them are not
+#'   among them, a posterior near 1 may belong to two effects of one hidden cause: see the figures on the page of
+#'   [gene_bayes()]. Directions are said by the model, and by `interventions`, [bn_conditions()] or [bn_time()].
+#'
 #' @section Halves of the rows: A posterior assumes that its model is true: with hidden variables, few rows or a
 #'   preselection of candidates, it is too confident. With `resample`, `edges` are means over the posteriors of so many
 #'   random halves of the rows, each computed by one ladder with a tenth of the steps, and `edges_all_rows` are those of
@@ -49,6 +53,16 @@
 #' A search proves nothing. It has probably run for long enough when other seeds end at the same score; if they do
 #' not, give it more `iterations` and `chains`. [bn_exact()] gives a proof for up to some 27 nodes. Results depend on
 #' the seed alone, not on the number of threads or the back end; a device runs thousands of chains at once.
+#'
+#' @section Missing values: `na = "em"`, for `"max"`, completes the rows as [bn_search()] does and learns from them.
+#'   `na = "augment"`, for the other two targets, makes missing values part of the chains (data augmentation): given
+#'   completed data, a chain takes some steps and draws graphs; then parameters of the last graph are drawn from their
+#'   posterior, and missing values given these. `edges` are then the posterior given what was observed. This happens
+#'   `completions` times in each chain, in the first quarter without keeping graphs. Chains are not heated, and each makes
+#'   a table of scores every time: a few hundred tables in all. `dag` is the drawn graph with the most edges that are
+#'   likely, less those that are not, `score` that of its completed data; `table` is the last one. [bn_features()] takes
+#'   the result, [update()] does not. Columns must be all numbers or all categories; values must be missing at random
+#'   given those that are there.
 #'
 #' @section Which parent sets: Where nodes are few, all sets of at most four parents are scored. Where this would take
 #'   longer than the search, for some 29 nodes or more with thousands of rows, a search for the best graph scores only
@@ -91,6 +105,7 @@
 #'   * `thin`: steps between saved scores and, except for `"max"`, between drawn graphs; `NULL`: chosen so that about
 #'     1,000 are saved.
 #'   * `burn_in`: except for `"max"`: steps before the first graph is drawn; NULL: a quarter.
+#'   * `completions`, `rounds`: see below and [bn_search()]; `completions` is 100 by default for `"augment"`.
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`,
 #'   `slack`.
 #' @param seed a whole number; NULL draws the key from R's generator.
@@ -128,6 +143,28 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
   keep <- if (target == "max") "max" else "sum"
   settings <- chain_settings(iterations, chains, control, top, target, seed)
   if (!is.null(ranks)) settings$key <- ranks_gather(settings$key)[[1L]]
+  na <- asked_na(..., able = if (target == "max") "em" else "augment", what = sprintf("the target \"%s\"", target))
+  if (na %in% c("em", "augment") && !inherits(x, "weft_bn_scores")) {
+    gaps <- anyNA(nodes_frame(x))
+    if (!is.null(ranks) || resample && gaps) {
+      abort_input(sprintf("`na = \"%s\"` needs one process and all rows.", na),
+                  x = if (resample) "`resample` is given." else "The call is shared by ranks.")
+    }
+    own <- settings
+    relearn <- function(data, ..., na, interventions = NULL) {
+      given <- setdiff(attr(control, "given"), c("completions", "rounds"))
+      bn_learn(data, max_parents, score, iterations, chains, target, top, start, resample, control[given], seed = seed,
+               run = run, interventions = interventions, ..., na = "drop")
+    }
+    if (!gaps || run$dry_run) return(relearn(x, ...))
+    if (na == "em") {
+      found <- em_for_chains(x, check_choice(score, bn_score_types, "score"), max_parents, own$key, control, run, ...)
+      fit <- (function(..., interventions) relearn(found$completed, ...))(...)
+      return(by_em(fit, found, match.call(), started))
+    }
+    fit <- learn_augmented(x, check_choice(score, bn_score_types, "score"), own, max_parents, control, run, ...)
+    return(record(fit, match.call(), list(name = "cpu", reason = "tables are made again and again"), started))
+  }
   table <- given_table(x, bn_given(match.call(), control), keep)
   open_sets <- is.null(table) && is.null(max_parents) && !"candidates" %in% ...names() &&
     !"plus_one" %in% attr(control, "given")
@@ -171,7 +208,7 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
 }
 
 bn_learn_control <- function(temperatures = NULL, swap_every = 10, thin = NULL, burn_in = NULL, plus_one = TRUE,
-                             slack = 20) as.list(environment())
+                             slack = 20, completions = NULL, rounds = NULL) as.list(environment())
 
 # `sets`: of all nodes together.
 bn_chain_backend <- function(run, settings, sets, nodes) {
@@ -487,6 +524,10 @@ update.weft_bn <- function(object, iterations, ..., run = NULL) {
   started <- proc.time()[[3L]]
   need_args("iterations")
   check_bn_chains(object, "object")
+  if (!is.null(object$completions) || !is.null(object$em)) {
+    abort_input("`object` must be learned from data without missing values.",
+                x = "Its data were completed while it was learned.", i = "Learn anew with more `iterations`.")
+  }
   if (!is.null(object$resample)) {
     abort_input("`object` must be learned from all rows alone.",
                 x = sprintf("Its edge posteriors are means over %d halves of the rows.", as.integer(object$resample)),
@@ -560,12 +601,19 @@ print.weft_bn <- function(x, ...) {
   cat_wrapped(if (is.null(x$edges)) "No edge posteriors: target \"max\" is a search; `target = \"sum\"` estimates them"
       else sprintf("Edge posteriors from %d drawn graphs, uniform prior over %s; %d of at least 0.5",
                    length(x$sample_score), if (x$run$layers) "graphs" else "orders", sum(x$edges >= 0.5)))
+  if (!is.null(x$edges)) cat_wrapped(edge_meaning)
+  cat_wrapped(em_line(x))
+  if (!is.null(x$completions)) {
+    cat_wrapped(sprintf("In each chain, parameters and missing values were drawn %s times", thousands(x$completions)))
+  }
   if (!is.null(x$resample)) {
     cat_wrapped(sprintf("They are means over %d halves of the rows; `edges_all_rows` has those of all",
                         as.integer(x$resample)))
   }
   invisible(x)
 }
+
+edge_meaning <- "An edge is dependence given these variables; hidden causes are not allowed for"
 
 #' @rdname print.weft_bn
 #' @export

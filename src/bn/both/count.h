@@ -33,6 +33,7 @@ typedef struct weft_bn_columns {
   uint32_t *levels;   /* p */
   uint64_t **planes;  /* p: levels × words, or NULL */
   size_t plane_cells; /* most cells held as planes */
+  double completions; /* s. weft_bn_problem */
 } weft_bn_columns;
 
 typedef struct weft_bn_cells {
@@ -45,7 +46,8 @@ typedef struct weft_bn_cells {
   uint32_t *row, *begin; /* rows by cell, cells + 1 starts */
 } weft_bn_cells;
 
-/* A function of counts: Σ_{t < N} ln(a + t) = lnΓ(a + N) - lnΓ(a), or N ln N when a is negative. */
+/* A function of counts: Σ_{t < N} ln(a + t) = lnΓ(a + N) - lnΓ(a), or N ln N when a is negative. Of rows that are
+ * completions, a count N stands for N / completions rows. */
 typedef struct weft_bn_ftable {
   double a;
   uint32_t filled;  /* values known: 0 .. filled */
@@ -56,7 +58,8 @@ typedef struct weft_bn_ftable {
 /* One thread's work space. */
 typedef struct weft_bn_counter {
   const weft_bn_columns *columns;
-  double unit; /* 2^bits */
+  double unit;        /* 2^bits */
+  double completions; /* 0 and 1: none */
   weft_bn_ftable *tables;
   size_t slots;
   uint32_t *seen; /* most levels, zero between calls */

@@ -24,6 +24,7 @@ static weft_bn_problem problem_of(SEXP list)
   const int gauss = weft_bn_kind(score)->data == WEFT_BN_GAUSS;
   const weft_bn_problem problem = { .n = n,
                                     .p = p,
+                                    .completions = weft_record_number(&given, "completions"),
                                     .score = score,
                                     .ess = weft_record_number(&given, "ess"),
                                     .codes = gauss ? NULL : weft_record_integers(&given, "codes", values),

@@ -30,6 +30,7 @@ weft_status weft_bn_columns_make(weft_arena *mem, const weft_bn_problem *problem
   out->n = n;
   out->p = p;
   out->words = words;
+  out->completions = problem->completions;
   WEFT_TAKE(out->codes, mem, n * p);
   WEFT_TAKE(out->levels, mem, p);
   WEFT_TAKE0(out->planes, mem, p);
@@ -62,6 +63,7 @@ weft_status weft_bn_counter_make(weft_arena *mem, const weft_bn_columns *columns
     if (columns->levels[j] > most) most = columns->levels[j];
   out->columns = columns;
   out->unit = ldexp(1.0, bits + WEFT_BN_GUARD_BITS);
+  out->completions = columns->completions;
   out->slots = 1024;
   while (out->slots > 8 && out->slots * (columns->n + 1) * 8 > TABLE_BYTES) out->slots /= 2;
   WEFT_TAKE0(out->tables, mem, out->slots);
@@ -87,6 +89,12 @@ done:
 
 /* ---- tables of f ---- */
 
+/* f of a number of rows that need not be whole: an expected count. */
+static double of_expected(double a, double rows)
+{
+  return a < 0 ? rows * weft_log(rows) : lgamma(a + rows) - lgamma(a);
+}
+
 const int64_t *weft_bn_function(weft_bn_counter *counter, double a, uint32_t most)
 {
   const uint64_t bits = weft_bits_of(a), hash = (bits ^ bits >> 32) * UINT64_C(0x9e3779b97f4a7c15);
@@ -99,6 +107,10 @@ const int64_t *weft_bn_function(weft_bn_counter *counter, double a, uint32_t mos
   }
   while (values->filled < most) {
     uint32_t k = values->filled++;
+    if (counter->completions > 1) {
+      values->value[k + 1] = (int64_t) rint(of_expected(a, (double) (k + 1) / counter->completions) * counter->unit);
+      continue;
+    }
     if (a < 0) {
       values->value[k + 1] = (int64_t) rint((double) (k + 1) * weft_log((double) (k + 1)) * counter->unit);
       continue;

@@ -134,17 +134,18 @@ int64_t weft_bn_mixed_value(const weft_bn_ready *ready, weft_bn_mixed *mixed, si
   }
   number[numbers] = i;
   const size_t rows = sort_rows(ready, mixed, i, by, categories);
+  const double each = problem->completions, lost = (double) (numbers + 1);
   for (size_t part = 0, from = 0; part < mixed->parts; from = (size_t) mixed->end[part++]) {
     const size_t n = (size_t) mixed->end[part] - from;
-    if (n <= numbers + 1) return WEFT_BN_NEVER;
+    if ((double) n <= each * lost) return WEFT_BN_NEVER;
     for (size_t j = 0; j <= numbers; j++)
       centre(problem->numbers + number[j] * problem->n, mixed->row + from, n, mixed->value + j * n);
-    const double squares = residual(mixed->value, numbers + 1, n), degrees = (double) (n - numbers - 1);
+    const double squares = residual(mixed->value, numbers + 1, n) / each, degrees = (double) n / each - lost;
     if (!(squares > 0)) return WEFT_BN_NEVER;
-    total -= 0.5 * (double) n * (log(2 * M_PI) + log(squares / degrees)) + 0.5 * degrees;
+    total -= 0.5 * (double) n / each * (log(2 * M_PI) + log(squares / degrees)) + 0.5 * degrees;
   }
-  total -= (double) rows * problem->log_unit[i];
-  total -= weft_bn_penalty_of(problem->score, (double) rows) * configurations * (double) (numbers + 2);
+  total -= (double) rows / each * problem->log_unit[i];
+  total -= weft_bn_penalty_of(problem->score, (double) rows / each) * configurations * (double) (numbers + 2);
   total *= ready->unit;
   return total > -MAX_UNITS ? (int64_t) rint(total) : WEFT_BN_NEVER;
 }

@@ -9,7 +9,7 @@ double weft_bn_penalty(const weft_bn_problem *problem, size_t i)
   double rows = (double) problem->n;
   if (problem->set)
     for (size_t r = 0; r < problem->n; r++) rows -= problem->set[i * problem->n + r] != 0;
-  const double each = weft_bn_penalty_of(problem->score, rows);
+  const double each = weft_bn_penalty_of(problem->score, rows / problem->completions);
   return each > 0 ? each * (problem->levels[i] - 1) : 0; /* Gaussian nodes have no levels, and no penalty */
 }
 

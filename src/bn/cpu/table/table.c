@@ -504,7 +504,8 @@ static void screen_task(void *data, size_t i, int thread)
   for (size_t j = 0; j < i; j++) {
     int64_t both = weft_bn_leaf(counter, mine, j, -1, &occupied), own = weft_bn_value(counter, mine, -1);
     int64_t other = weft_bn_leaf(counter, root, j, -1, &occupied), all = weft_bn_value(counter, root, -1);
-    double value = n > 0 ? (double) (both - own - other + all) / ((double) n * job->ready->unit) : 0;
+    const double rows = (double) n / problem->completions;
+    double value = n > 0 ? (double) (both - own - other + all) / (rows * job->ready->unit) : 0;
     job->information[i + p * j] = job->information[j + p * i] = value > 0 ? value : 0;
   }
 }
