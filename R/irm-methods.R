@@ -33,7 +33,8 @@ predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples 
   at <- if (all) list(from = rep(seq_len(shape[1L]), shape[2L]), to = rep(seq_len(shape[2L]), each = shape[1L]))
         else named_pairs(pairs, shape, graph$row_names, col_names, "pairs")
   poisson <- object$family == "poisson"
-  moments <- each_sample(object, at$from, at$to, function(links, pairs, beta, squares) {
+  moments <- each_sample(object, at$from, at$to, function(links, pairs, beta, squares, rates) {
+    if (!is.null(rates)) return(rate_moments(rates, poisson))
     if (!is.null(squares)) return(real_moments(links, pairs, squares, beta, graph$values))
     mean <- if (poisson) (links + beta[1L]) / (pairs + beta[2L]) else (links + beta[1L]) / (pairs + sum(beta))
     within <- if (poisson) mean / (pairs + beta[2L]) else mean * (1 - mean) / (pairs + sum(beta) + 1)
@@ -122,14 +123,16 @@ print.weft_irm <- function(x, ...) {
     cat(sprintf("Best partition: %s; log posterior %.1f\n", count(max(x$row_cluster), "cluster"), max(x$log_posterior)))
   }
   consensus <- vapply(x$consensus, max, 0)
-  cat(sprintf("Consensus: %s\n", if (x$type == "bipartite") sprintf("%d and %d clusters", consensus[1L], consensus[2L])
-                                 else count(consensus[[1L]], "cluster")))
+  cat(sprintf("Consensus: %s%s\n",
+              if (x$type == "bipartite") sprintf("%d and %d clusters", consensus[1L], consensus[2L])
+              else count(consensus[[1L]], "cluster"), certainty_text(x)))
+  if (!is.null(x$levels)) cat(levels_text(x), sep = "\n")
   counts <- vapply(x$limits$mode, function(mode) counts_text(x$n_clusters[[mode]], 3L), "")
   of <- if (x$type == "bipartite") c("rows ", "columns ")
   cat(sprintf("Number of clusters: %s\n", paste0(of, counts, collapse = "; ")))
   writeLines(limit_notes(x$limits, x$type))
-  cat(sprintf("%s of %s, %s sampler, %s\n", count(ncol(x$log_posterior), "chain"),
-              count(nrow(x$log_posterior), "sweep"), x$sampler, rhat_text(x$rhat)))
+  cat_wrapped(sprintf("%s of %s, %s sampler, %s", count(ncol(x$log_posterior), "chain"),
+                      count(nrow(x$log_posterior), "sweep"), x$sampler, rhat_text(x)))
   if (ncol(x$log_posterior) > 1L) {
     cat("NMI between chains:", paste(sprintf("%s %.2f [by chance %.2f]", x$nmi$mode, x$nmi$nmi, x$nmi$chance),
                                      collapse = ", "), "\n")
@@ -139,12 +142,41 @@ print.weft_irm <- function(x, ...) {
   invisible(x)
 }
 
-# The greatest, and what it is of.
-rhat_text <- function(rhat) {
-  if (!any(is.finite(rhat))) return("R-hat unknown")
+# The greatest, and what it is of; or why there is none.
+rhat_text <- function(x) {
+  rhat <- x$rhat
+  few <- (nrow(x$log_posterior) - x$burn_in) %/% 2L < 2L
+  if (few) return("R-hat not defined: it needs four sweeps after the burn-in")
+  label <- function(at) sub("_", " ", names(rhat)[at])
+  apart <- which(is.na(rhat))
   worst <- which.max(rhat)
-  sprintf("R-hat up to %.3f (%s)%s", rhat[[worst]], sub("_", " ", names(rhat)[worst]),
-          if (rhat[[worst]] > greatest_rhat) "; the chains disagree: run more sweeps" else "")
+  text <- c(if (length(worst)) sprintf("R-hat up to %.3f (%s)", rhat[[worst]], label(worst)),
+            if (length(apart)) sprintf("R-hat not defined for the %s: each chain kept one value, chains different ones",
+                                       toString(label(apart))))
+  stuck <- length(apart) || rhat[[worst]] > greatest_rhat
+  paste0(paste(text, collapse = "; "), if (stuck) paste0("; uncertain: ", stuck_text(x$log_posterior)))
+}
+
+# Why chains have not converged.
+stuck_text <- function(trace) {
+  best <- apply(trace, 2L, max)
+  apart <- max(best) - min(best)
+  if (ncol(trace) == 1L) return("the chain was still moving; run more sweeps")
+  if (apart < 0.5) return("all chains found the best partition, but samples near it vary; run more sweeps")
+  sprintf("the chains' best partitions differ by %.1f nats, and the best of all is reported", apart)
+}
+
+certainty_text <- function(x) {
+  each <- lapply(x$certainty[seq_len(if (x$type == "bipartite") 2L else 1L)], function(p) mean(p))
+  if (anyNA(unlist(each))) return("")
+  sprintf("; samples agree with it to %s", paste(vapply(each, share_text, ""), collapse = " and "))
+}
+
+levels_text <- function(x) {
+  of <- if (x$type == "bipartite") c(row = " of rows", col = " of columns") else c(row = "")
+  vapply(names(x$levels), function(mode) {
+    sprintf("Levels%s: %s groups", of[[mode]], paste(apply(x$levels[[mode]], 2L, max), collapse = ", "))
+  }, "")
 }
 
 #' @rdname predict.weft_irm

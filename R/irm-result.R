@@ -14,7 +14,9 @@ irm_result <- function(job, call, started) {
   alpha <- matrix(job$state$alpha, 4L)[3:4, chain]
   beta <- matrix(job$state$beta, 4L)[3:4, chain]
   blocks <- irm_blocks(graph, row - 1L, col - 1L)
-  flat <- worth_nothing(blocks, graph$kind, job$family, row, col, alpha, beta)
+  nested <- job$model$nested
+  flat <- if (nested) nested_worth_nothing(job)
+          else worth_nothing(blocks, graph$kind, job$family, row, col, alpha, beta)
   values <- graph$values
   if (any(flat)) {
     if (flat[["row"]]) row[] <- 1L
@@ -29,6 +31,7 @@ irm_result <- function(job, call, started) {
     if (flat[[mode]]) return(by_size(rep(1L, nrow(best[[mode]])), names[[mode]]))
     by_size(consensus_partition(samples[[mode]], best[[mode]]), names[[mode]])
   })
+  certainty <- lapply(stats::setNames(nm = modes), function(mode) node_certainty(consensus[[mode]], samples[[mode]]))
   together <- lapply(stats::setNames(nm = modes), function(mode) coassignment(samples[[mode]], names[[mode]]))
   counts <- lapply(stats::setNames(nm = modes), function(mode) {
     seen <- as.integer(job$trace[[paste0(mode, "_clusters")]][after, ])
@@ -38,11 +41,13 @@ irm_result <- function(job, call, started) {
   both <- function(x) if (one_mode) list(row = x$row, col = x$row) else x
   fit <- new_result(class = "weft_irm", list(
     row_cluster = row, col_cluster = col, log_posterior = with_best(job$trace$log_posterior, job$state$best),
-    n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
+    n_clusters = both(counts), consensus = both(consensus), certainty = both(certainty),
+    coassignment = both(together),
     eta = if (is.null(values)) block_mean(blocks, job$family, beta) else real_mean(blocks, values),
     links = if (is.null(values)) blocks$links else values[1L] * blocks$pairs + values[2L] * blocks$links,
     pairs = blocks$pairs,
     sd = if (!is.null(values)) real_sd(blocks, beta, values),
+    levels = if (nested) nested_tree(job, chain, any(flat), names), degrees = job$model$degrees,
     nmi = chain_agreement(best, modes, job$model$key), rhat = chain_rhat(job$trace, after, modes),
     alpha = alpha[seq_along(modes)],
     beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = job$held, limits = limits_of(job),
@@ -172,6 +177,24 @@ consensus_partition <- function(samples, best) {
   candidates[, which.min(loss)]
 }
 
+# How far samples agree with a consensus about each node: the nodes that its cluster there and its cluster in a sample
+# share over those in either, averaged over samples. NA without samples.
+node_certainty <- function(consensus, samples) {
+  z <- unname(consensus)
+  size <- tabulate(z)[z]
+  use <- unique(round(seq(1, ncol(samples), length.out = min(ncol(samples), 200L))))
+  if (!ncol(samples)) use <- integer()
+  total <- numeric(length(z))
+  for (s in use) {
+    w <- samples[, s] + 1L
+    code <- as.double(z) * max(w) + w
+    both <- match(code, seen <- unique(code))
+    common <- tabulate(both, length(seen))[both]
+    total <- total + common / (size + tabulate(w)[w] - common)
+  }
+  stats::setNames(if (length(use)) total / length(use) else rep(NA_real_, length(z)), names(consensus))
+}
+
 distinct_columns <- function(x) {
   columns <- lapply(seq_len(ncol(x)), function(j) x[, j])
   x[, !duplicated(columns), drop = FALSE]
@@ -196,14 +219,15 @@ chain_agreement <- function(best, modes, key) {
   do.call(rbind, rows)
 }
 
-# Potential scale reduction of halves of chains (Gelman and others 2013); 1 where nothing varies.
+# Potential scale reduction of halves of chains (Gelman and others 2013); 1 where nothing varies, NA where it is not
+# defined: in short runs, and where nothing varies within halves that differ.
 split_rhat <- function(x) {
   half <- nrow(x) %/% 2L
   if (half < 2L) return(NA_real_)
   x <- cbind(x[seq_len(half), , drop = FALSE], x[nrow(x) - half + seq_len(half), , drop = FALSE])
   within <- mean(apply(x, 2L, stats::var))
   between <- stats::var(colMeans(x))
-  if (within == 0) return(if (between == 0) 1 else Inf)
+  if (within == 0) return(if (between == 0) 1 else NA_real_)
   sqrt((half - 1) / half + between / within)
 }
 
@@ -293,8 +317,12 @@ without_pairs <- function(graph, held) {
 
 held_out_scores <- function(fit) {
   held <- fit$held_out
-  use <- each_sample(fit, held$row, held$col, function(links, pairs, beta, squares) {
-    if (fit$family == "poisson") {
+  use <- each_sample(fit, held$row, held$col, function(links, pairs, beta, squares, rates) {
+    if (!is.null(rates)) {
+      p <- -expm1(-rates$mean)
+      cbind(rates$mean, if (fit$family == "poisson") stats::dnbinom(held$count, size = rates$size, mu = rates$mean)
+                        else ifelse(held$count > 0, p, 1 - p))
+    } else if (fit$family == "poisson") {
       size <- beta[1L] + links
       cbind(size / (beta[2L] + pairs),
             stats::dnbinom(held$count, size = size, prob = (beta[2L] + pairs) / (beta[2L] + pairs + 1)))
@@ -309,7 +337,8 @@ held_out_scores <- function(fit) {
        log_loss = -mean(log(mean_of[, 2L])))
 }
 
-# f(links, pairs, beta, squares) of the blocks that pairs (row, col) fall into, for each of at most `most` samples.
+# f(links, pairs, beta, squares, rates) of the blocks that pairs (row, col) fall into, for each of at most `most`
+# samples; `rates` are nested groups' and NULL otherwise.
 each_sample <- function(fit, row, col, f, most = 100L) {
   job <- fit$run
   samples <- kept_samples(job, fit$burn_in)
@@ -319,12 +348,14 @@ each_sample <- function(fit, row, col, f, most = 100L) {
   use <- unique(round(seq(1, ncol(samples$row), length.out = min(most, ncol(samples$row)))))
   sweep <- attr(samples$row, "sweep")
   chain <- attr(samples$row, "chain")
+  degree <- if (job$model$degrees) graph_degrees(job$graph)
   lapply(use, function(s) {
     z <- samples$row[, s]
     w <- if (one_mode) z else samples$col[, s]
     blocks <- irm_blocks(job$graph, z, w)
     at <- cbind(z[row], w[col]) + 1L
     beta <- if (is.null(sweep)) fit$beta else job$trace$beta[sweep[s], , chain[s]]
-    f(blocks$links[at], blocks$pairs[at], beta, blocks$squares[at])
+    rates <- if (job$model$nested) nested_rates(job$graph, z, w, row, col, blocks, degree)
+    f(blocks$links[at], blocks$pairs[at], beta, blocks$squares[at], rates)
   })
 }

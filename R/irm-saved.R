@@ -83,13 +83,16 @@ check_irm_edges <- function(x, field, need, values = TRUE, real = FALSE) {
 run_fields <- c("graph", "model", "backend", "reason", "family", "sampler", "held", "chains", "done", "target",
                 "burn_in", "thin", "seconds", "grows", "first_limits", "init", "state", "trace", "stages")
 
+all_samplers <- c("blocked", "collapsed", "nested")
+state_fields <- c("row", "col", "alpha", "beta", "best", "best_row", "best_col", "upper", "best_upper")
+
 # Everything that the sampler continues from, and that summaries of samples read. Returns the run.
 check_irm_run <- function(job, what) {
   need_record(needs(what), job, run_fields, "run")
   need <- needs(what, "run$")
   check_irm_graph(job$graph, what, "run$")
   need(is_word(job$family, irm_families), "family", "\"bernoulli\", \"poisson\" or \"gaussian\"", job$family)
-  need(is_word(job$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", job$sampler)
+  need(is_word(job$sampler, all_samplers), "sampler", "\"blocked\", \"collapsed\" or \"nested\"", job$sampler)
   need(is_word(job$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", job$backend)
   need(is_word(job$reason), "reason", "a text", job$reason)
   need((job$family != "bernoulli") == !is.null(job$graph$links$weight), "graph$links$weight",
@@ -126,15 +129,20 @@ check_irm_held <- function(held, shape, need) {
 
 check_irm_model <- function(job, need) {
   model <- job$model
-  fields <- c("sample_alpha", "sample_beta", "hyper", "poisson", "collapsed", "max_clusters", "attempts", "key")
+  fields <- c("sample_alpha", "sample_beta", "hyper", "poisson", "collapsed", "nested", "degrees",
+              "max_clusters", "attempts", "key")
   need_record(need, model, fields, "model")
-  for (name in c("sample_alpha", "sample_beta")) {
+  for (name in c("sample_alpha", "sample_beta", "nested", "degrees")) {
     need(is_flag(model[[name]]), paste0("model$", name), "TRUE or FALSE", model[[name]])
   }
   need(is_reals(model$hyper, 4L, 1e-6, 1e9), "model$hyper", "four numbers from 1e-06 to 1e+09", model$hyper)
   need(identical(model$poisson, job$family == "poisson"), "model$poisson", "TRUE for counts, else FALSE", model$poisson)
   need(identical(model$collapsed, job$sampler == "collapsed"), "model$collapsed",
        "TRUE for the collapsed sampler, else FALSE", model$collapsed)
+  need(identical(model$nested, job$sampler == "nested"), "model$nested", "TRUE for nested groups, else FALSE",
+       model$nested)
+  need(model$nested || !model$degrees, "model$degrees", "FALSE without nested groups", model$degrees)
+  need(!model$nested || job$family != "gaussian", "family", "one of links or counts, with nested groups", job$family)
   modes <- run_nodes(job) > 0
   are_limits <- function(k) is_reals(k, 2L, 0, most_labels) && all(k == round(k) & (k > 0) == modes)
   need(are_limits(model$max_clusters), "model$max_clusters",
@@ -148,8 +156,13 @@ check_irm_model <- function(job, need) {
 
 check_irm_state <- function(job, need) {
   state <- job$state
-  need_record(need, state, c("row", "col", "alpha", "beta", "best", "best_row", "best_col"), "state")
+  need_record(need, state, state_fields, "state")
   most <- job$model$max_clusters
+  words <- if (job$model$nested) nested_words(most) * job$chains else 0
+  for (name in c("upper", "best_upper")) {
+    need(is_integers(state[[name]], words, 0L, sum(most) - 1), paste0("state$", name),
+         sprintf("%.0f labels of groups", words), state[[name]])
+  }
   nodes <- run_nodes(job)
   for (name in c("row", "col", "best_row", "best_col")) {
     mode <- if (endsWith(name, "row")) 1L else 2L
@@ -208,7 +221,8 @@ check_irm_trace <- function(job, need) {
 
 # ---- fits ----
 
-fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta",
+fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "certainty", "coassignment",
+                "eta",
                 "links", "pairs", "nmi", "rhat", "alpha", "beta", "auc", "log_loss", "limits", "type", "family",
                 "sampler",
                 "burn_in", "backend", "reason", "run")
@@ -224,7 +238,7 @@ check_irm_fit <- function(x, job = FALSE) {
   need_record(need, x, fit_fields, "fit")
   need(is_word(x$type, irm_types), "type", "that of a graph", x$type)
   need(is_word(x$family, irm_families), "family", "\"bernoulli\", \"poisson\" or \"gaussian\"", x$family)
-  need(is_word(x$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", x$sampler)
+  need(is_word(x$sampler, all_samplers), "sampler", "\"blocked\", \"collapsed\" or \"nested\"", x$sampler)
   need(is_word(x$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", x$backend)
   need(is_word(x$reason), "reason", "a text", x$reason)
   one_mode <- x$type != "bipartite"
@@ -295,6 +309,7 @@ check_irm_summaries <- function(x, modes, need) {
     ok <- is.null(together) || (is_reals(together, as.double(n)^2, 0, 1 + 1e-9) && has_shape(together, c(n, n)))
     need(ok, paste0("coassignment$", mode), sprintf("NULL or %d x %d probabilities", n, n), together)
   }
+  check_irm_levels(x, modes, need)
   nmi <- x$nmi
   ok <- is.data.frame(nmi) && identical(names(nmi), c("mode", "nmi", "sd", "chance")) && identical(nmi$mode, modes) &&
     all(vapply(nmi[-1L], is_reals, NA, n = length(modes), missing = TRUE))
@@ -306,6 +321,28 @@ check_irm_summaries <- function(x, modes, need) {
   need(is_reals(x$beta, 2L, least_hyper, most_hyper), "beta", "two positive numbers", x$beta)
   check_irm_limits(x$limits, modes, need)
   for (name in c("auc", "log_loss")) need(is_reals(x[[name]], 1L, missing = TRUE), name, "a number or NA", x[[name]])
+}
+
+# How far samples agree about each node, and nested groups' levels.
+check_irm_levels <- function(x, modes, need) {
+  need_record(need, x$certainty, c("row", "col"), "certainty")
+  for (mode in modes) {
+    z <- x[[paste0(mode, "_cluster")]]
+    p <- x$certainty[[mode]]
+    ok <- is_reals(unname(p), length(z), missing = TRUE) && all(is.na(p) | (p >= 0 & p <= 1))
+    need(ok, paste0("certainty$", mode), "a share for each node", p)
+  }
+  if (x$sampler != "nested") {
+    need(is.null(x$levels), "levels", "NULL without nested groups", x$levels)
+    return(invisible())
+  }
+  need_record(need, x$levels, modes, "levels")
+  for (mode in modes) {
+    z <- x$levels[[mode]]
+    ok <- is.matrix(z) && nrow(z) == length(x[[paste0(mode, "_cluster")]]) && ncol(z) > 0L &&
+      is_integers(c(z), length(z), 1L, nrow(z))
+    need(ok, paste0("levels$", mode), "a matrix of groups by node and level", z)
+  }
 }
 
 # Probabilities with numbers of clusters for names, of n nodes.
@@ -367,7 +404,7 @@ check_irm_agreement <- function(x, whole, need) {
 
 # ---- checkpoints ----
 
-checkpoint_format <- "weft irm 2"
+checkpoint_format <- "weft irm 3"
 
 # A run can be saved at `path`, as far as can be seen beforehand: NULL, or why not.
 checkpoint_problem <- function(path) if (!is.null(path)) write_problem(path)

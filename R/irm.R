@@ -42,6 +42,17 @@
 #'   the greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on any number
 #'   of threads. They run on the CPU only.
 #'
+#' @section Degrees and nested groups: In real graphs some nodes have many more links than others, and the model above
+#'   splits groups by how many links their nodes have. With `prior = irm_prior(degrees = TRUE)` every node has a
+#'   propensity of its own, and nodes that are linked to the same groups form a group; the groups are grouped in turn, up
+#'   to a single one (`levels`). The log posterior is the negative description length in nats of the nested,
+#'   degree-corrected block model of Peixoto (2017, Physical Review E 95, 012317): links are counts, the counts between
+#'   groups have a prior from the groups of groups, and the degrees in a group one that leaves their distribution open.
+#'   Links that are 0 or 1 are counts, too, of a sparse graph. `alpha` and `beta` have no part in it, and all pairs are
+#'   observed: `hold_out` treats what it hides as absent. Start and chains run on the CPU only. A chain begins where
+#'   joining groups and moving nodes downhill from all sides found the shortest description; `degrees = "compare"` runs
+#'   with and without propensities, with nested groups both, and keeps the shorter description (`compared`).
+#'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
 #'   characters are sorted. Duplicates count once, or add up as counts. An igraph is bipartite when its vertices have a
@@ -64,7 +75,7 @@
 #'   * `burn_in`: first sweeps to leave out of all averages; by default half of them.
 #'   * `thin`: every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
 #'   * `sampler`: `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
-#'     millions of blocks.
+#'     millions of blocks. Nested groups have a sampler of their own.
 #'   * `split_merge`: TRUE (30), FALSE, or the number of proposals per sweep and mode, at most 65,536; from the 61st
 #'     sweep on a fifth of it.
 #'   * `init`: list(row, col) of clusters to start all chains from; by default see `max_clusters`.
@@ -96,10 +107,15 @@
 #'   \item{n_clusters}{lists row and col: the posterior of the number of clusters}
 #'   \item{consensus, coassignment}{lists row and col: the partition nearest to all samples by variation of information,
 #'     and how often two nodes are together (NULL above 2,000 nodes)}
+#'   \item{certainty}{lists row and col: how far samples agree with the consensus about each node. The nodes that its
+#'     consensus cluster and its cluster in a sample share, over those that are in either, averaged over samples}
+#'   \item{levels, degrees, compared}{of nested groups: lists row and col of matrices, a row per node and a column per
+#'     level, of the groups of the best partition; whether nodes have propensities; the description lengths of both}
 #'   \item{eta, links, pairs}{by row and column cluster: posterior mean, links (real values: their sum) and observed
 #'     pairs; for real values also `sd`, the standard deviation within the block}
 #'   \item{nmi}{between the chains' best partitions, and after shuffling one of them: its chance level}
-#'   \item{rhat}{split R-hat of the log posterior and the numbers of clusters}
+#'   \item{rhat}{split R-hat of the log posterior and the numbers of clusters; NA where it is not defined, as `print()`
+#'     says, because every chain kept one value and the chains different ones, or because the run was short}
 #'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid; the loss is in nats per pair}
 #'   \item{alpha, beta}{of the partition}
 #'   \item{limits}{a data frame with a row for each mode: `limit`, the most clusters that were allowed; `full`, the
@@ -142,12 +158,14 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
   }
   thin <- if (!is.null(control$thin)) check_number(control$thin, "thin", min = 1, max = longest_step, whole = TRUE)
   prior <- check_irm_prior(prior)
+  if (!isFALSE(prior$degrees)) check_nested(family, prior$degrees, missing, control)
   attempts <- check_attempts(control$split_merge)
   checkpoint <- check_path(control$checkpoint)
   checkpoint_sweeps <- check_number(control$checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step,
                                     whole = TRUE)
   graph <- irm_graph(x, type, family, missing, control)
   same_on_ranks(ranks, x = graph)
+  if (!isFALSE(prior$degrees)) need_all_pairs(graph)
   shared <- list(key = irm_key(seed), problem = if (rank_part(ranks)[1L] == 0L) checkpoint_problem(checkpoint))
   if (!is.null(ranks)) shared <- ranks_gather(shared)[[1L]]
   stop_unwritable(checkpoint, shared$problem)
@@ -156,10 +174,12 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
   if (!is.null(held)) graph <- without_pairs(graph, held)
   one_mode <- graph$kind != "bipartite"
   nodes <- c(graph$links$n_row, if (one_mode) 0 else graph$links$n_col)
-  most <- most_clusters(max_clusters, nodes, control$init, prior, sampler, any_sampler)
+  nested <- !isFALSE(prior$degrees)
+  most <- if (nested) nested_limits(max_clusters, nodes, control$init)
+          else most_clusters(max_clusters, nodes, control$init, prior, sampler, any_sampler)
   model <- c(prior[c("sample_alpha", "sample_beta", "hyper")], list(
-    poisson = family == "poisson", collapsed = most$sampler == "collapsed", max_clusters = most$clusters,
-    attempts = attempts, key = key
+    poisson = family == "poisson", collapsed = most$sampler == "collapsed", nested = nested,
+    degrees = nested, max_clusters = most$clusters, attempts = attempts, key = key
   ))
   chosen <- choose_irm(run, graph, model, chains * sweeps)
   if (run$dry_run) return(dry_plan("irm", chosen))
@@ -171,8 +191,13 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
     init = init_codes(control$init, nodes),
     checkpoint = checkpoint, save_every = checkpoint_sweeps, seconds = 0
   )
-  job$state <- start_state(graph, job$init, model, chains, prior, nodes, most$start)
-  run_irm(job, match.call(), started, run, ranks)
+  fit_with <- function(degrees) {
+    job$model$degrees <- degrees
+    job$state <- start_state(graph, job$init, job$model, chains, prior, nodes, most$start)
+    run_irm(job, call, started, run, ranks)
+  }
+  call <- match.call()
+  if (identical(prior$degrees, "compare")) compare_degrees(fit_with) else fit_with(nested)
 }
 
 irm_control <- function(burn_in = NULL, thin = NULL, sampler = c("blocked", "collapsed"), split_merge = TRUE,
@@ -185,20 +210,29 @@ irm_control <- function(burn_in = NULL, thin = NULL, sampler = c("blocked", "col
 #' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
 #'   precision), or `"sample"`.
 #' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`, which stay between 1e-9 and 1e12.
+#' @param degrees whether nodes have propensities of their own, in nested groups: TRUE, FALSE or `"compare"`; see
+#'   [irm()].
 #' @return A list of class `weft_irm_prior` for [irm()].
 #' @export
 #' @examples
 #' planted <- irm_sample(60, 40, k = 3, density = 0.3, seed = 1)
 #' irm(planted$A, prior = irm_prior(alpha = "sample"), chains = 2, sweeps = 40, seed = 1)
-irm_prior <- function(alpha = 1, beta = c(1, 1), hyper = list(alpha = c(1, 1), beta = c(1, 1))) {
+#'
+#' hubs <- matrix(rpois(60 * 40, outer(rexp(60), rexp(40)) * rep(c(1, 3), each = 30)), 60)
+#' fit <- irm(hubs, family = "poisson", prior = irm_prior(degrees = TRUE), chains = 2, sweeps = 20, seed = 1)
+#' plot(fit, "tree")
+irm_prior <- function(alpha = 1, beta = c(1, 1), hyper = list(alpha = c(1, 1), beta = c(1, 1)), degrees = FALSE) {
   check_hyper(alpha, beta, hyper)
-  structure(class = "weft_irm_prior", list(alpha = alpha, beta = beta, hyper = hyper))
+  structure(class = "weft_irm_prior",
+            list(alpha = alpha, beta = beta, hyper = hyper, degrees = check_degrees(degrees)))
 }
 
 # ---- arguments ----
 
 check_irm_prior <- function(prior) {
-  if (inherits(prior, "weft_irm_prior") && is.list(prior)) return(check_hyper(prior$alpha, prior$beta, prior$hyper))
+  if (inherits(prior, "weft_irm_prior") && is.list(prior)) {
+    return(c(check_hyper(prior$alpha, prior$beta, prior$hyper), list(degrees = check_degrees(prior$degrees))))
+  }
   abort_input("`prior` must be what `irm_prior()` returns.", x = paste0("It is ", describe(prior), "."))
 }
 
@@ -263,7 +297,8 @@ irm_run_plan <- function(graph, model, sweeps = 1, threads = 1) {
   k <- model$max_clusters
   irm_plan("run", sweeps = sweeps, rows = graph$links$n_row, columns = graph$links$n_col,
            links = length(graph$links$to), k_rows = k[1L], k_columns = k[2L], collapsed = model$collapsed,
-           one_mode = graph$kind != "bipartite", real = !is.null(graph$values), threads = threads)
+           one_mode = graph$kind != "bipartite", real = !is.null(graph$values), nested = model$nested,
+           threads = threads)
 }
 
 # ---- starting ----
@@ -286,11 +321,13 @@ start_state <- function(graph, init, model, chains, prior, nodes, start = model$
   labels <- if (!is.null(init)) given_start(init, model$max_clusters, chains)
             else if (!is.null(graph$values)) random_start(start, model$key, chains, nodes)
             else .Call(C_weft_irm_start, native_graph(graph),
-                       list(clusters = as.double(start), chains = chains, key = as.double(model$key)),
+                       list(clusters = as.double(if (model$nested) model$max_clusters else start), chains = chains,
+                            key = as.double(model$key), nested = model$nested, degrees = model$degrees),
                        run_control("cpu", NULL, FALSE))
+  upper <- if (!model$nested) integer() else labels$upper %||% integer(nested_words(model$max_clusters) * chains)
   list(row = labels$row, col = labels$col, alpha = rep(rep(prior$alpha, 2L), chains),
        beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels$row,
-       best_col = labels$col)
+       best_col = labels$col, upper = upper, best_upper = upper)
 }
 
 random_start <- function(start, key, chains, nodes) {
@@ -401,7 +438,7 @@ warn_unsaved <- function(job, problem) {
 irm_chains <- function(job, piece, ranks, control) {
   native <- function(state, first) {
     plan <- list(done = job$done, sweeps = piece, thin = job$thin, first_chain = first)
-    state <- state[c("row", "col", "alpha", "beta", "best", "best_row", "best_col")]
+    state <- state[state_fields]
     .Call(C_weft_irm_run, native_graph(job$graph), native_model(job$model), state, plan, control)
   }
   if (is.null(ranks)) return(native(job$state, 0))
@@ -427,7 +464,7 @@ native_edges <- function(edges) {
 }
 
 native_model <- function(model) {
-  c(model[c("poisson", "collapsed", "attempts", "sample_alpha", "sample_beta")],
+  c(model[c("poisson", "collapsed", "nested", "degrees", "attempts", "sample_alpha", "sample_beta")],
     list(max_clusters = as.double(model$max_clusters), alpha_prior = as.double(model$hyper[1:2]),
          beta_prior = as.double(model$hyper[3:4]), key = as.double(model$key)))
 }

@@ -3,10 +3,11 @@
 #' `"matrix"` draws the links with rows and columns in the order of their clusters and lines between these; large
 #' graphs are counted into a raster, and real values are averaged, with blue below the overall mean and orange above
 #' it. `"trace"` draws the log posterior of every chain, `"eta"` the link probabilities of the blocks, and `"sizes"`
-#' the sizes of the clusters.
+#' the sizes of the clusters. `"tree"` draws nested groups ([irm_prior()] with `degrees`): a column of bars per level,
+#' as wide as they have nodes, each beside the groups that it holds.
 #'
 #' @param x what [irm()] returned.
-#' @param what `"matrix"`, `"trace"`, `"eta"` or `"sizes"`.
+#' @param what `"matrix"`, `"trace"`, `"eta"`, `"sizes"` or `"tree"`.
 #' @param resolution the largest number of pixels per side.
 #' @param ... further graphical parameters for the titles.
 #' @return `x`, invisibly; `irm_words()`: a list of names, one element per cluster.
@@ -16,12 +17,12 @@
 #' fit <- irm(planted$A, chains = 2, sweeps = 40, seed = 1)
 #' plot(fit)
 #' plot(fit, "trace")
-plot.weft_irm <- function(x, what = c("matrix", "trace", "eta", "sizes"), resolution = 1000L, ...) {
+plot.weft_irm <- function(x, what = c("matrix", "trace", "eta", "sizes", "tree"), resolution = 1000L, ...) {
   check_irm_fit(x)
-  what <- check_choice(what, c("matrix", "trace", "eta", "sizes"), "what")
+  what <- check_choice(what, c("matrix", "trace", "eta", "sizes", "tree"), "what")
   resolution <- check_number(resolution, "resolution", min = 1, max = 1e4, whole = TRUE)
   switch(what, matrix = plot_irm_matrix(x, resolution, ...), trace = plot_irm_trace(x, ...), eta = plot_irm_eta(x, ...),
-         sizes = plot_irm_sizes(x, ...))
+         sizes = plot_irm_sizes(x, ...), tree = plot_irm_tree(x, ...))
   invisible(x)
 }
 
@@ -83,6 +84,33 @@ plot_irm_sizes <- function(x, ...) {
   for (mode in names(both)) {
     graphics::barplot(tabulate(both[[mode]]), names.arg = seq_len(max(both[[mode]])), border = NA,
                       col = "#2c5f8a", xlab = paste(mode, "cluster"), ylab = "nodes", ...)
+  }
+}
+
+# A bar per group and level, one panel per mode: nodes in the order of the levels, the coarsest first.
+plot_irm_tree <- function(x, ...) {
+  if (is.null(x$levels)) {
+    abort_input("`what = \"tree\"` needs nested groups.", x = "This fit has none.",
+                i = "`irm(prior = irm_prior(degrees = TRUE))` finds them.")
+  }
+  old <- graphics::par(mfrow = c(length(x$levels), 1L))
+  on.exit(graphics::par(old))
+  for (mode in names(x$levels)) {
+    z <- x$levels[[mode]]
+    depth <- ncol(z)
+    place <- do.call(order, rev(lapply(seq_len(depth), function(level) z[, level])))
+    graphics::plot(NA, xlim = c(0, nrow(z)), ylim = c(0, depth), xaxs = "i", yaxs = "i", yaxt = "n",
+                   xlab = c(row = if (length(x$levels) > 1L) "rows" else "nodes", col = "columns")[[mode]],
+                   ylab = "level", main = sprintf("%s groups", paste(apply(z, 2L, max), collapse = ", ")), ...)
+    graphics::axis(2L, seq_len(depth) - 0.5, seq_len(depth), las = 1L, tick = FALSE)
+    for (level in seq_len(depth)) {
+      runs <- rle(z[place, level])
+      right <- cumsum(runs$lengths)
+      graphics::rect(right - runs$lengths, level - 0.95, right, level - 0.05, border = "white",
+                     col = grDevices::hcl.colors(max(2L, max(z[, level])), "Set 2")[runs$values])
+      wide <- runs$lengths > 0.03 * nrow(z)
+      graphics::text((right - runs$lengths / 2)[wide], level - 0.5, runs$values[wide], cex = 0.8)
+    }
   }
 }
 

@@ -57,8 +57,9 @@ typedef struct weft_irm_edges {
 
 typedef struct weft_irm_model {
   int poisson, collapsed;
-  int32_t k[2]; /* most clusters; k[1] is 0 in a one-mode graph */
-  int attempts; /* split-merge proposals per sweep and mode */
+  int nested, degrees; /* groups of groups, and degrees of the nodes' own: cpu/nested/levels.h */
+  int32_t k[2];        /* most clusters; k[1] is 0 in a one-mode graph */
+  int attempts;        /* split-merge proposals per sweep and mode */
   int sample_alpha, sample_beta;
   double alpha_prior[2], beta_prior[2]; /* shape and rate of their gamma priors */
   uint64_t key;
@@ -72,6 +73,7 @@ typedef struct weft_irm_chain {
   double best;
   int32_t *best_z[2];
   double best_alpha[2], best_beta[2];
+  int32_t *upper, *best_upper; /* of nested groups: the levels above z, weft_irm_nested_words() each */
 } weft_irm_chain;
 
 /* The stages of a device's sweep, for measuring where the time goes. */
@@ -141,6 +143,14 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
 weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
                                 const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done,
                                 int64_t sweeps, weft_irm_trace *trace);
+
+/* Words of the levels above the groups of a nested model with these limits; and where chain `number` of one starts. */
+int64_t weft_irm_nested_words(const int32_t k[2]);
+weft_status weft_irm_nested_start(weft_ctx *ctx, const weft_irm_graph *graph, int degrees, uint64_t key,
+                                  const int32_t k[2], uint32_t number, int32_t *const z[2], int32_t *upper);
+/* Description length of a partition whose groups, and groups of groups, are `upper`'s (NULL: one for each type). */
+weft_status weft_irm_nested_length(weft_ctx *ctx, const weft_irm_graph *graph, int degrees, const int32_t k[2],
+                                   int32_t *const z[2], const int32_t *upper, double *length);
 
 /* N and P of the blocks, rows fastest (l + m * k[0]). For undirected graphs both triangles. Real values:
  * sums and squares in the data's units; `squares` may be NULL for links and counts. */

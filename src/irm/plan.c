@@ -8,6 +8,7 @@ static const char *const engine_names[] = { WEFT_IRM_ENGINES(NAME) NULL };
 /* Why a call stays on the CPU; NULL: it has device code. */
 static const char *stays(const weft_irm_sizes *sizes)
 {
+  if (sizes->nested) return "Nested groups are found";
   if (sizes->collapsed) return "The collapsed sampler runs";
   if (sizes->one_mode) return "One-mode graphs are co-clustered";
   if (sizes->real) return "Real values are co-clustered";
@@ -16,6 +17,7 @@ static const char *stays(const weft_irm_sizes *sizes)
 
 static weft_irm_engine on_cpu(const weft_irm_sizes *sizes)
 {
+  if (sizes->nested) return WEFT_IRM_NESTED;
   if (sizes->collapsed) return WEFT_IRM_COLLAPSED;
   if (sizes->one_mode) return WEFT_IRM_ONE_MODE;
   return sizes->real ? WEFT_IRM_REAL : WEFT_IRM_NODES;

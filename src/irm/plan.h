@@ -17,7 +17,7 @@ typedef enum {
 #define WEFT_IRM_SIZES(SIZE) \
   SIZE(sweeps) SIZE(rows) SIZE(columns) SIZE(links) \
   SIZE(k_rows) SIZE(k_columns)                   /* most clusters of either mode */ \
-  SIZE(collapsed) SIZE(one_mode) SIZE(real)      /* 1: yes */ \
+  SIZE(collapsed) SIZE(one_mode) SIZE(real) SIZE(nested) /* 1: yes */ \
   SIZE(devices) SIZE(nodes) SIZE(threads)
 /* clang-format on */
 

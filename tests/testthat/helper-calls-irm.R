@@ -42,6 +42,13 @@ of_values <- function(args) {
   args[setdiff(names(args), c("type", "dim", "hold_out", "missing", "init"))]
 }
 
+# The call with nested groups, for which all pairs are observed.
+of_nested <- function(args) {
+  if (anyNA(args$x)) args$x[is.na(args$x)] <- 0
+  args$degrees <- pick(TRUE, "compare", prob = c(4, 1))
+  args[setdiff(names(args), c("missing", "alpha", "beta", "hyper"))]
+}
+
 draw_irm <- function() {
   type <- pick("bipartite", "undirected", "directed", prob = c(4, 1, 1))
   counts <- chance(0.3)
@@ -66,9 +73,11 @@ draw_irm <- function() {
     maybe(0.1, missing = cbind(sample(n, 3L, TRUE), sample(p, 3L, TRUE))),
     maybe(0.1, hyper = list(alpha = c(2, 0.5), beta = c(1, 3))), if (type != "bipartite") maybe(0.4, self = TRUE)
   )
+  if (chance(0.2)) args <- of_nested(args)
   if (chance(0.1)) args$init <- list(row = sample(1:2, n, TRUE), col = sample(1:2, p, TRUE))
-  if (type == "bipartite" && chance(0.3)) args <- of_values(args)
-  take <- fields("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta", "sd",
+  if (type == "bipartite" && is.null(args$degrees) && chance(0.3)) args <- of_values(args)
+  take <- fields("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "certainty",
+                 "levels", "coassignment", "eta", "sd",
                  "links", "pairs", "nmi", "rhat", "alpha", "beta", "auc", "log_loss", "held_out", "burn_in")
   call <- drawn_call("irm", args, take)
   if (chance(0.8)) return(call)

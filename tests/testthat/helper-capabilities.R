@@ -45,6 +45,8 @@ capability_calls <- function() {
     irm = list(f = irm, data = "x", args = list(x = binary, chains = 1, sweeps = 4, seed = 1)),
     "irm, real values" = list(f = irm, data = "x",
                               args = list(x = numbers, family = "gaussian", chains = 1, sweeps = 4, seed = 1)),
+    "irm, degrees" = list(f = irm, data = "x", args = list(x = binary, prior = irm_prior(degrees = TRUE), chains = 1,
+                                                           sweeps = 4, seed = 1)),
     irm_log_posterior = list(f = irm_log_posterior, data = "x",
                              args = list(x = binary, row_cluster = rep(1:2, 20), col_cluster = rep(1:2, 3))),
     gene_ranking = of_numbers(gene_ranking, class), gene_clusters = of_numbers(gene_clusters, k = 2, seed = 1),

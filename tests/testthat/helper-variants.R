@@ -91,6 +91,7 @@ irm_variants <- function(d, path) {
                            hold_out = 0.1),
     "irm/undirected" = list(x = (as.matrix(d$links) + t(as.matrix(d$links)) > 0) * 1, type = "undirected", chains = 1,
                             sweeps = 4),
+    "irm/nested" = list(x = counts, family = "poisson", degrees = TRUE, chains = 1, sweeps = 4, hold_out = 0.1),
     "irm/checkpoint" = list(x = d$links, chains = 1, sweeps = 4, checkpoint = path("other-checkpoint"))
   )
 }

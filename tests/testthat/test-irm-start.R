@@ -50,7 +50,7 @@ test_that("a list by column that is damaged is refused", {
 
 start_of <- function(A, k, chains = 2, threads = 1L, ...) {
   graph <- weft:::irm_graph(A, ...)
-  plan <- list(clusters = as.double(k), chains = chains, key = c(0, 7))
+  plan <- list(clusters = as.double(k), chains = chains, key = c(0, 7), nested = FALSE, degrees = FALSE)
   .Call(weft:::C_weft_irm_start, weft:::native_graph(graph), plan, weft:::run_control("cpu", threads, FALSE))
 }
 

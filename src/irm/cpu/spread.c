@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/together/spread.h"
 #include "irm/both/state.h"
+#include "irm/cpu/nested/run.h"
 
 typedef struct {
   const weft_irm_ops *ops;
@@ -224,6 +225,7 @@ weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const we
                      .sweeps = sweeps,
                      .trace = trace,
                      .parts = (size_t) ctx->device_count };
+  if (model->nested) return weft_irm_nested_run(ctx, graph, model, chains, chain, done, sweeps, trace);
   if (chains < ctx->device_count && graph->type == WEFT_IRM_BIPARTITE && !model->collapsed)
     return run_shared(ctx, ops, graph, model, chains, chain, done, sweeps, trace);
   if (job.parts == 1) return weft_irm_run(ctx, ops, graph, model, chains, chain, done, sweeps, trace);

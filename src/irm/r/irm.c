@@ -155,7 +155,8 @@ typedef struct {
   weft_irm_chain *chain;
   const int32_t *z_from[2];
   const double *alpha_from, *beta_from, *best_from;
-  const int32_t *best_z_from[2];
+  const int32_t *best_z_from[2], *upper_from, *best_upper_from;
+  int64_t words; /* of a chain's upper levels */
   int64_t done, sweeps;
   int chain0;
   weft_irm_trace trace;
@@ -173,6 +174,11 @@ static weft_status run(weft_ctx *ctx, const weft_backend *backend, const weft_ir
       const size_t n = (size_t) graph->n[mode], at = (size_t) c * n;
       if (n) memcpy(to->z[mode], job->z_from[mode] + at, n * sizeof(int32_t));
       if (n) memcpy(to->best_z[mode], job->best_z_from[mode] + at, n * sizeof(int32_t));
+      if (!mode && job->words) {
+        const size_t bytes = (size_t) job->words * sizeof(int32_t);
+        memcpy(to->upper, job->upper_from + c * job->words, bytes);
+        memcpy(to->best_upper, job->best_upper_from + c * job->words, bytes);
+      }
       to->alpha[mode] = job->alpha_from[4 * c + mode];
       to->best_alpha[mode] = job->alpha_from[4 * c + 2 + mode];
       to->beta[mode] = job->beta_from[4 * c + mode];
@@ -193,6 +199,8 @@ static weft_irm_model model_of(SEXP list)
   const double *beta = weft_record_doubles(&given, "beta_prior", 2);
   const weft_irm_model model = { .poisson = weft_record_flag(&given, "poisson"),
                                  .collapsed = weft_record_flag(&given, "collapsed"),
+                                 .nested = weft_record_flag(&given, "nested"),
+                                 .degrees = weft_record_flag(&given, "degrees"),
                                  .k = { (int32_t) k[0], (int32_t) k[1] },
                                  .attempts = weft_record_integer(&given, "attempts"),
                                  .sample_alpha = weft_record_flag(&given, "sample_alpha"),
@@ -224,9 +232,10 @@ static double *put_doubles(SEXP result, const char *name, R_xlen_t length)
  * sweeps left. */
 SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 {
-  const char *fields[] = { "row",         "col",           "alpha",        "beta",         "best",        "best_row",
-                           "best_col",    "log_posterior", "row_clusters", "col_clusters", "alpha_trace", "beta_trace",
-                           "row_samples", "col_samples",   "stages",       "row_full",     "col_full",    "" };
+  const char *fields[] = { "row",         "col",        "alpha",         "beta",         "best",
+                           "best_row",    "best_col",   "log_posterior", "row_clusters", "col_clusters",
+                           "alpha_trace", "beta_trace", "row_samples",   "col_samples",  "stages",
+                           "row_full",    "col_full",   "upper",         "best_upper",   "" };
   weft_record from = weft_record_open(state, "state"), given = weft_record_open(plan, "plan");
   run_job job = { .of = { source_of(graph), run }, .model = model_of(model) };
   const int chains = job.chains = (int) Rf_xlength(weft_record_field(&from, "best"));
@@ -242,6 +251,9 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   job.z_from[1] = weft_record_integers(&from, "col", (double) (n[1] * chains));
   job.best_z_from[0] = weft_record_integers(&from, "best_row", (double) (n[0] * chains));
   job.best_z_from[1] = weft_record_integers(&from, "best_col", (double) (n[1] * chains));
+  job.words = job.model.nested ? weft_irm_nested_words(job.model.k) : 0;
+  job.upper_from = weft_record_integers(&from, "upper", (double) (job.words * chains));
+  job.best_upper_from = weft_record_integers(&from, "best_upper", (double) (job.words * chains));
   job.alpha_from = weft_record_doubles(&from, "alpha", 4.0 * chains);
   job.beta_from = weft_record_doubles(&from, "beta", 4.0 * chains);
   job.best_from = weft_record_doubles(&from, "best", chains);
@@ -251,6 +263,8 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   int *z[2] = { put_integers(out, "row", n[0] * chains), put_integers(out, "col", n[1] * chains) };
   int *best_z[2] = { put_integers(out, "best_row", n[0] * chains), put_integers(out, "best_col", n[1] * chains) };
+  int *upper = put_integers(out, "upper", (R_xlen_t) job.words * chains);
+  int *best_upper = put_integers(out, "best_upper", (R_xlen_t) job.words * chains);
   double *alpha = put_doubles(out, "alpha", 4 * chains), *beta = put_doubles(out, "beta", 4 * chains);
   double *best = put_doubles(out, "best", chains), *stages = put_doubles(out, "stages", WEFT_IRM_STAGES);
   job.trace.log_posterior = put_doubles(out, "log_posterior", steps);
@@ -264,11 +278,14 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   job.trace.samples[1] = put_integers(out, "col_samples", n[1] * kept);
   job.chain = (weft_irm_chain *) R_alloc((size_t) chains, sizeof(weft_irm_chain));
   memset(job.chain, 0, (size_t) chains * sizeof(weft_irm_chain));
-  for (int c = 0; c < chains; c++)
+  for (int c = 0; c < chains; c++) {
+    job.chain[c].upper = upper + c * job.words;
+    job.chain[c].best_upper = best_upper + c * job.words;
     for (int mode = 0; mode < 2; mode++) {
       job.chain[c].z[mode] = z[mode] + c * n[mode];
       job.chain[c].best_z[mode] = best_z[mode] + c * n[mode];
     }
+  }
   weft_glue_run(control, with_graph, &job);
   memcpy(stages, job.trace.stages, sizeof job.trace.stages);
   for (int c = 0; c < chains; c++) {
@@ -291,8 +308,9 @@ typedef struct {
   graph_job of;
   uint64_t key;
   int32_t k[2];
-  int chains;
-  int32_t *z[2];
+  int chains, nested, degrees;
+  int32_t *z[2], *upper;
+  int64_t words;
 } start_job;
 
 static weft_status start(weft_ctx *ctx, const weft_backend *backend, const weft_irm_graph *graph, void *data)
@@ -302,13 +320,18 @@ static weft_status start(weft_ctx *ctx, const weft_backend *backend, const weft_
   (void) backend;
   for (int c = 0; c < job->chains; c++) {
     int32_t *const z[2] = { job->z[0] + (int64_t) c * graph->n[0], job->z[1] + (int64_t) c * graph->n[1] };
-    WEFT_TRY(weft_irm_start(ctx, graph, job->key, job->k, (uint32_t) c, z));
+    if (job->nested)
+      WEFT_TRY(weft_irm_nested_start(ctx, graph, job->degrees, job->key, job->k, (uint32_t) c, z,
+                                     job->upper + c * job->words));
+    else
+      WEFT_TRY(weft_irm_start(ctx, graph, job->key, job->k, (uint32_t) c, z));
   }
 done:
   return st;
 }
 
-/* plan: clusters (two numbers), chains, key. Labels from 0 of all chains: row, col. */
+/* plan: clusters (two numbers), chains, key, nested, degrees. Labels from 0 of all chains: row, col; of nested groups
+ * the levels above, too: upper. */
 SEXP C_weft_irm_start(SEXP graph, SEXP plan, SEXP control)
 {
   weft_record given = weft_record_open(plan, "plan");
@@ -316,11 +339,15 @@ SEXP C_weft_irm_start(SEXP graph, SEXP plan, SEXP control)
   start_job job = { .of = { source_of(graph), start },
                     .key = weft_record_key(&given, "key"),
                     .k = { (int32_t) k[0], (int32_t) k[1] },
-                    .chains = weft_record_integer(&given, "chains") };
+                    .chains = weft_record_integer(&given, "chains"),
+                    .nested = weft_record_flag(&given, "nested"),
+                    .degrees = weft_record_flag(&given, "degrees") };
   weft_record_close(&given);
   const graph_source *source = &job.of.source;
   const int one_mode = source->type != WEFT_IRM_BIPARTITE;
-  SEXP out = PROTECT(WEFT_NAMED_LIST("row", "col"));
+  job.words = job.nested ? weft_irm_nested_words(job.k) : 0;
+  SEXP out = PROTECT(WEFT_NAMED_LIST("row", "col", "upper"));
+  job.upper = put_integers(out, "upper", (R_xlen_t) job.words * job.chains);
   job.z[0] = put_integers(out, "row", (R_xlen_t) source->links.n[0] * job.chains);
   job.z[1] = put_integers(out, "col", one_mode ? 0 : (R_xlen_t) source->links.n[1] * job.chains);
   WEFT_RUN_RETURN(out, control, with_graph, &job);
@@ -397,6 +424,40 @@ SEXP C_weft_irm_log_posterior(SEXP graph, SEXP partition, SEXP prior, SEXP contr
     }
   UNPROTECT(1);
   return Rf_ScalarReal(sum);
+}
+
+/* ---- nested groups ---- */
+
+typedef struct {
+  graph_job of;
+  int degrees;
+  int32_t k[2], *z[2];
+  const int32_t *upper;
+  double length;
+} length_job;
+
+static weft_status length_of(weft_ctx *ctx, const weft_backend *backend, const weft_irm_graph *graph, void *data)
+{
+  length_job *job = data;
+  (void) backend;
+  return weft_irm_nested_length(ctx, graph, job->degrees, job->k, job->z, job->upper, &job->length);
+}
+
+/* partition: row, col (labels from 0), upper (or NULL), clusters (two limits), degrees. The description length. */
+SEXP C_weft_irm_nested_length(SEXP graph, SEXP partition, SEXP control)
+{
+  weft_record given = weft_record_open(partition, "partition");
+  length_job job = { .of = { source_of(graph), length_of }, .degrees = weft_record_flag(&given, "degrees") };
+  const graph_source *source = &job.of.source;
+  const double *k = weft_record_doubles(&given, "clusters", 2);
+  const double cols = source->type == WEFT_IRM_BIPARTITE ? (double) source->links.n[1] : 0;
+  for (int mode = 0; mode < 2; mode++) job.k[mode] = (int32_t) k[mode];
+  job.z[0] = (int32_t *) weft_record_integers(&given, "row", (double) source->links.n[0]);
+  job.z[1] = (int32_t *) weft_record_integers(&given, "col", cols);
+  job.upper = weft_record_integers_or_null(&given, "upper", (double) weft_irm_nested_words(job.k));
+  weft_record_close(&given);
+  weft_glue_run(control, with_graph, &job);
+  return Rf_ScalarReal(job.length);
 }
 
 /* ---- text ---- */

@@ -8,6 +8,7 @@
   R(C_weft_irm_run, 5) \
   R(C_weft_irm_blocks, 3) \
   R(C_weft_irm_log_posterior, 4) \
+  R(C_weft_irm_nested_length, 3) \
   R(C_weft_irm_nearest, 3) \
   R(C_weft_irm_numbers, 1) \
   R(C_weft_irm_saved_read, 1) \
