@@ -1,12 +1,14 @@
 #' Choose where the work runs
 #'
-#' The back end is what [weft_run()] calls `backend`: `"cpu"` and `"cuda"` are used as given, and if they cannot be
-#' used, an error says why; `"auto"` weighs the size of the work and of the transfer, and the result says what was
-#' chosen and why. `weft_backend()` reads or sets the default for the session.
+#' `weft_backend()` reads the default back end of the session, and `weft_backend("cpu")` sets it. A single call can
+#' choose another one with `run`, see [weft_run()].
+#'
+#' `"cpu"` and `"cuda"` are always obeyed; if `"cuda"` cannot be used, an error says why. `"auto"` weighs the amount of
+#' work against the time for transfers, and the result says what was chosen and why.
 #'
 #' @eval capability_section()
 #' @param backend `"auto"`, `"cpu"` or `"cuda"`; leave it out to read the setting.
-#' @return The default back end; when it is set, the former one, invisibly.
+#' @return The default back end. A call that sets it returns the previous one, invisibly.
 #' @seealso [weft_sitrep()], [weft_options]
 #' @export
 #' @examples
@@ -32,15 +34,19 @@ env_or <- function(name, default) {
 
 #' Threads that weft uses on the CPU
 #'
-#' The smallest of the number of processors that this process may use, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and the
-#' option `weft.threads`; two under R CMD check, and one in a forked child. Results do not depend on it.
+#' `weft_threads()` returns the number of threads that weft uses, and `weft_threads(2)` limits it for the session.
+#' Results do not depend on the number of threads.
 #'
-#' Work of less than half a millisecond is done by one thread. OpenMP threads wait for each other by spinning. Where
-#' other programs want the same processors, that can make a call many times slower: in that case, start R with the
-#' environment variable `OMP_WAIT_POLICY=passive`, or use fewer threads.
+#' The number is the smallest of the number of processors that this process may use, `OMP_NUM_THREADS`,
+#' `OMP_THREAD_LIMIT` and the option `weft.threads`. It is at most two under R CMD check, and one in a forked child.
 #'
-#' @param threads a number to set for the session, `NULL` for no limit of weft's own; leave it out to read the setting.
-#' @return The number of threads; when it is set, the former option, invisibly.
+#' Work of less than half a millisecond is done by one thread. OpenMP threads wait for each other by spinning. If other
+#' programs need the same processors, this can make a call many times slower. In this case, start R with the environment
+#' variable `OMP_WAIT_POLICY=passive`, or use fewer threads.
+#'
+#' @param threads the largest number of threads for the session; `NULL` to remove the limit; leave it out to read the
+#'   number.
+#' @return The number of threads. A call that sets the limit returns the previous option, invisibly.
 #' @export
 #' @examples
 #' weft_threads()

@@ -3,71 +3,75 @@
 
 #' Groups of samples and of genes
 #'
-#' `gene_clusters()` finds how many groups the samples form, which may be one, and who belongs to which with what
-#' probability. Genes are grouped by the same rule.
+#' `gene_clusters()` finds the number of groups that the samples form, which may be one, and assigns each sample to a
+#' group with a probability. The shortest call is `gene_clusters(x)`, with samples in the rows of `x`; the result lists
+#' the group of each sample and the test of each division. Genes are grouped by the same rule.
 #'
-#' @section Method: Samples are compared by the principal components that stand out from data without dependence
-#'   between genes ([gene_components()]); where none does, there is one group. The samples are divided in two where
-#'   their density has its deepest valley along any of several directions: the first ten principal axes, the lines
-#'   between the centres of 2 to 5 groups by k-means, and of 2 and 3 groups in units in which axes vary more equally.
-#'   The discriminant direction of the two sides is tried next, up to four times, as long as the valley becomes deeper.
-#'   Each part is divided again in the same way.
+#' @section Method: Samples are compared on the principal components that stand out from data without dependence between
+#'   genes ([gene_components()]). If no component stands out, there is one group. The samples are divided in two at the
+#'   deepest valley of their density along several directions: the first ten principal axes, the lines between the
+#'   centres of 2 to 5 k-means groups, and the lines between the centres of 2 and 3 groups in units in which the axes
+#'   vary more equally. Then the discriminant direction of the two sides is tried, up to four times, as long as the
+#'   valley becomes deeper. Each part is divided again in the same way.
 #'
-#'   A valley divides only if it is deeper than chance. Its depth is how clearly the density rises on both of its sides,
-#'   in standard errors. Null data sets have the same covariances and no groups: along each principal axis they are
-#'   uniform (of more than 1,000 samples, half of them are normal, and the kind that gives the larger p-value counts).
-#'   They are searched in the same way. A part with a share s of the samples is tested at level
-#'   \eqn{0.05 s}, so that the probability of any wrong division is about 0.05. Samples along one continuous factor,
-#'   whatever its distribution, samples of different noise, and heavy tails have one mode, and therefore are one group.
+#'   A valley divides the samples only if it is deeper than chance. Its depth measures how clearly the density rises on
+#'   both sides, in standard errors. It is compared with null data sets, which have the same covariances but no groups
+#'   and are searched in the same way. Null data sets are uniform along each principal axis; for more than 1,000
+#'   samples, half of them are normal, and the kind with the larger p-value counts. A part with a share s of the samples
+#'   is tested at level \eqn{0.05 s}, so the probability of any wrong division is about 0.05. Samples along one
+#'   continuous factor, whatever its distribution, samples with different noise, and samples with heavy tails have only
+#'   one mode, and therefore form one group.
 #'
-#'   The parts' centres start k-means. The same is done in 30 random subsamples of four fifths of the samples (at most
-#'   2,000). Each sample belongs to the group to which most subsamples assign it; `probability` is their share. A group
-#'   must be found again: the Jaccard index of the group and its best match in a subsample, averaged over the
-#'   subsamples, must be at least 0.5 (below that a group counts as dissolved, Hennig 2008), and
-#'   k-means must not turn it into another. Otherwise the least clear division is undone. A subsample is divided three
-#'   times more often than all samples are, and those divisions are undone that agree least with their groups: which of
-#'   two valleys is the deeper one may differ by subsample.
+#'   The centres of the parts are the starting points of k-means. The same is done in 30 random subsamples of four
+#'   fifths of the samples (at most 2,000). Each sample belongs to the group to which most subsamples assign it;
+#'   `probability` is the share of these subsamples. A group must be found again: the Jaccard index of the group and its
+#'   best match in a subsample, averaged over the subsamples, must be at least 0.5 (below this value, a group counts as
+#'   dissolved, Hennig 2008), and k-means must not turn it into another group. Otherwise the least clear division is
+#'   undone. Which of two valleys is deeper may differ between subsamples. A subsample therefore gets up to three more
+#'   divisions than the whole set, and then the divisions that agree least with the groups of the whole set are undone.
 #'
-#'   Of more than 5,000 samples, 5,000 are taken at random for the tests and the subsamples. All others are assigned
-#'   to the nearest centre. A group that has fewer than about 10 of these is not found.
+#'   If there are more than 5,000 samples, the tests and the subsamples use 5,000 random ones, and all others are
+#'   assigned to the nearest centre. A group with fewer than about 10 samples among the 5,000 is not found.
 #'
-#'   A group here is a mode of the density. Types of cells that overlap so far that no valley lies between them are one
-#'   group; give `k` to divide them nevertheless. Samples along a curved path, or a ring, may be divided.
+#'   A group here is a mode of the density. If types of cells overlap so much that there is no valley between them, they
+#'   are one group; give `k` to divide them nevertheless. Samples along a curved path or a ring may be divided.
 #'
-#' @section Co-clustering: `method = "irm"` groups samples and genes at once by the infinite relational model ([irm()]),
-#'   of the 300 genes that vary most. The genes' values are centred and divided by each gene's standard deviation.
-#'   Levels are grouped by whether they are above the gene's median. This model is for links and counts. Where genes
-#'   rise and fall by degrees rather than in blocks, it cuts them into many groups, and its chains may not converge;
-#'   `converged` says whether they did.
+#' @section Co-clustering: `method = "irm"` groups samples and genes at the same time by the infinite relational model
+#'   ([irm()]), using the 300 genes that vary most. The values of each gene are centred and divided by its standard
+#'   deviation. Levels are replaced by whether they are above the gene's median. This model is for links and counts. If
+#'   genes rise and fall gradually rather than in blocks, it divides them into many groups, and its chains may not
+#'   converge; `converged` says whether they did.
 #'
 #' @param x what [gene_quality()] returned, data for it, or principal components: what [gene_components()] or [pca()]
 #'   returned, or a `prcomp` object.
-#' @param k the number of groups of samples; `NULL`: found by the tests.
-#' @param genes names of genes, or how many to take: those with the largest spread. `NULL`: all, or 300 for
-#'   `method = "irm"`.
+#' @param k the number of groups of samples; `NULL` to find it by the tests.
+#' @param genes names of genes, or the number of genes to use, those with the largest spread; `NULL` for all genes, or
+#'   300 for `method = "irm"`.
 #' @param max_clusters the largest number of groups of samples, and of genes; 30 by default. For `method = "irm"`, see
 #'   [irm()].
 #' @param method `"consensus"` or `"irm"`.
-#' @param components what [gene_components()] returned for `x`, if it is there already.
-#' @param chains,sweeps see [irm()]; 4 and 100 by default. For `method = "irm"` alone.
+#' @param components what [gene_components()] returned for `x`, if you have it already.
+#' @param chains,sweeps for `method = "irm"` only: see [irm()]; 4 and 100 by default.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error.
-#' @return For `"irm"`, as [irm()], with `converged`. For `"consensus"`, an object of class `weft_clusters`, a list:
+#' @return For `"irm"`, what [irm()] returns, and `converged`. For `"consensus"`, an object of class `weft_clusters`, a
+#'   list:
 #'   \item{cluster}{the group of each sample, by name; the largest group is 1}
 #'   \item{k}{the number of groups of samples}
 #'   \item{probability}{the share of subsamples that assign the sample to its group}
-#'   \item{stability}{a data frame with a row for each number of groups that was considered: `k`; `observed`, the depth
-#'     of the valley that the last division needs; `null`, the depth that 5 % of null data sets exceed; `p_value` and
-#'     the `level` that it must not exceed; `jaccard`, how well the least stable of k groups is found again in
-#'     subsamples (`NA` where this was not tried); `kept`}
-#'   \item{gene_cluster}{the group of each gene, or `NULL` where there are only components without loadings}
-#'   \item{gene_stability}{as `stability`, for genes}
+#'   \item{stability}{a data frame with one row for each number of groups that was considered: `k`; `observed`, the
+#'     depth of the valley of the last division; `null`, the depth that 5 % of null data sets exceed; `p_value` and the
+#'     `level` that it must not exceed; `jaccard`, the Jaccard index in subsamples of the least stable of the k groups
+#'     (`NA` if this was not tried); `kept`}
+#'   \item{gene_cluster}{the group of each gene, or `NULL` if `x` is components without loadings}
+#'   \item{gene_stability}{the same as `stability`, for genes}
 #'   \item{components}{the components used: `x` (the scores) and `share` of the variance}
-#'   \item{converged}{whether every group is found again (Jaccard index at least 0.5); always so unless `k` was given}
-#'   \item{method, backend, seconds}{how it was made}
-#'   `as.data.frame()` and `tidy()` list samples (or genes: `what = "genes"`) with group and probability, `glance()`
-#'   sums up in one row, `plot()` draws the samples on two components.
+#'   \item{converged}{whether every group is found again (Jaccard index at least 0.5); always `TRUE` unless `k` was
+#'     given}
+#'   \item{method, backend, seconds}{the method and the run}
+#'   `as.data.frame()` and `tidy()` list the samples (or genes: `what = "genes"`) with group and probability, `glance()`
+#'   gives a summary in one row, and `plot()` draws the samples on two components.
 #' @references Hennig, C. (2008). Dissolution point and isolation robustness: robustness criteria for general cluster
 #'   analysis methods. Journal of Multivariate Analysis 99, 1154-1176.
 #'
@@ -85,7 +89,7 @@
 #' groups$stability
 #' head(as.data.frame(groups))
 #'
-#' # three groups of flowers' measurements, of which two overlap
+#' # measurements of three species of flowers; two species overlap
 #' gene_clusters(iris[1:4], seed = 1)
 #' gene_clusters(iris[1:4], k = 3, seed = 1)
 gene_clusters <- function(x, k = NULL, genes = NULL, max_clusters = NULL, method = c("consensus", "irm"),
@@ -504,8 +508,8 @@ are_groups <- function(z) {
 #'
 #' @param x what [gene_clusters()] returned.
 #' @param what `"samples"` or `"genes"`.
-#' @param components for `plot()`: which two of the components used are drawn; of one, the samples' order is drawn on
-#'   the other axis.
+#' @param components for `plot()`: the two components to draw. If only one component was used, the other axis shows the
+#'   order of the samples.
 #' @param ... passed on to [graphics::plot()]; not used by the others.
 #' @return `as.data.frame()` and `tidy()`: a data frame with the columns `sample` (or `gene`), `cluster` and, for
 #'   samples, `probability`; `glance()`: one row; `print()` and `plot()`: `x`, invisibly.

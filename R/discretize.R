@@ -1,21 +1,23 @@
 # nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
 #' Cut numeric columns into bins
 #'
-#' Turns numeric columns into factors and keeps the cut points, so that `predict()` puts new data into the same bins.
+#' `discretize()` turns numeric columns into factors. The shortest call is `discretize(x)`, which makes five bins of
+#' equal frequency; it returns a data frame of factors. The result keeps the cut points, and `predict()` puts new data
+#' into the same bins.
 #'
 #' | method | bins |
 #' |---|---|
-#' | `"equalfreq"` | cuts at the values of ranks ceiling(b n / bins), b = 1, 2, ...; equal values stay together, so there may be fewer bins |
+#' | `"equalfreq"` | cuts at the values with ranks ceiling(b n / bins), b = 1, 2, ...; equal values stay together, so there may be fewer bins |
 #' | `"equalwidth"` | bin 1 + floor((x - min) / w) with w = (max - min) / bins; the maximum belongs to the last bin |
 #' | `"sd"` | `under`, `normal` and `over`: below, within and above mean \eqn{\pm} `z` standard deviations |
-#' | `"mdl"` | splits for as long as they lower the class entropy by more than they cost to describe (Fayyad and Irani 1993) |
-#' | `"caim"`, `"cacc"`, `"ameva"` | adds the cut that raises a criterion of classes and bins most, for as long as it rises (Kurgan and Cios 2004; Tsai, Lee and Yang 2008; Gonzalez-Abril and others 2009); the first two continue until there are as many bins as classes |
+#' | `"mdl"` | splits a bin as long as this lowers the class entropy by more than the split costs to describe (Fayyad and Irani 1993) |
+#' | `"caim"`, `"cacc"`, `"ameva"` | adds the cut that raises a criterion of classes and bins most, as long as the criterion rises (Kurgan and Cios 2004; Tsai, Lee and Yang 2008; Gonzalez-Abril and others 2009); the first two continue until there are as many bins as classes |
 #'
 #' Cuts that use a class lie half way between neighbouring values; `x` and `-x` get the same bins, mirrored. A column
-#' that says nothing about the class becomes a factor of one level. Bins are closed on the right, those of equal width
-#' on the left. Where `"equalwidth"` and `"sd"` compute an edge, a value that differs from it only by rounding lies on
-#' it, so that bins do not depend on units. Missing values stay missing. New values outside the range fall into the
-#' outermost bins.
+#' that says nothing about the class becomes a factor with one level. Bins are closed on the right, except for bins of
+#' equal width, which are closed on the left. `"equalwidth"` and `"sd"` compute their cut points; a value that differs
+#' from a cut point only by rounding counts as equal to it, so bins do not depend on units. Missing values stay missing.
+#' New values outside the range fall into the outermost bins.
 #'
 #' @inheritParams mi_rank
 #' @param x a data frame or numeric matrix, or a SummarizedExperiment. In a data frame, columns that are not numeric
@@ -26,7 +28,7 @@
 #' @param z for `"sd"`: the number of standard deviations.
 #' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return A data frame of class `weft_bins` of factors. The attribute `"cuts"` has the cut points by column.
+#' @return A data frame of factors, of class `weft_bins`. The attribute `"cuts"` holds the cut points of each column.
 #' @seealso `bins =` in [mi_rank()], [mi_matrix()] and [mi_select()], which cuts by equal frequency in the same call.
 #' @export
 #' @examples

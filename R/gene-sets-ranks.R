@@ -4,21 +4,24 @@
 
 #' Do the genes of a set shift together in a ranking?
 #'
-#' Tests for each set whether its genes are higher or lower in a ranking than the others. No threshold is needed: a
-#' set is found, too, where each of its genes differs a little.
+#' `gene_sets_ranked()` tests whether the genes of a set stand higher or lower in a ranking than all other genes. It
+#' needs no threshold, so it also finds a set whose genes each differ only a little. The shortest call is
+#' `gene_sets_ranked(fit, "sets.gmt")`, where `fit` is a result of [gene_network()]; it returns a table with one row per
+#' set, smallest p-value first.
 #'
-#' For a result of [gene_network()], the statistics of the genes become normal scores z, and the mean of a set's scores
-#' is compared with that of all other genes by a t-test whose variance allows for the correlation of the set's genes
-#' within the classes (Wu and Smyth 2012). For a named vector nothing is known about correlations: its ranks become
-#' normal scores, and the p-value is that of random sets of as many genes. Genes of a real set are correlated, so that
-#' such a p-value is too small for a claim about other samples; use it to order sets.
+#' For a result of [gene_network()], the statistics of the genes become normal scores. A t-test then compares the mean
+#' score of the set with the mean score of all other genes; its variance allows for the correlation of the set's genes
+#' within the classes (Wu and Smyth 2012). A named vector has no information about correlations. Its ranks become normal
+#' scores, and the p-value compares the set with random sets of the same size. Genes of a real set are correlated, so
+#' this p-value is too small for a claim about other samples; use it to order sets.
 #'
-#' @param x what [gene_network()] returned with two classes or a number as outcome; or a named vector of numbers, one
+#' @param x what [gene_network()] returned for two classes or a number as outcome; or a named vector of numbers, one
 #'   per gene, such as the `geneList` of clusterProfiler or the `stats` of fgsea.
 #' @param sets,min_size,max_size see [gene_sets()].
-#' @return A data frame with a row per set, least p-value first: `set`, `size` (its genes in the ranking), `direction`,
-#'   `shift` (the mean score of the set less that of the other genes, in standard deviations), `correlation` (the mean
-#'   over pairs of the set's genes; `NA` for a vector), `p_value`, `q_value` (Benjamini and Hochberg).
+#' @return A data frame with one row per set, smallest p-value first: `set`, `size` (its genes in the ranking),
+#'   `direction`, `shift` (the mean score of the set minus the mean score of the other genes, in standard deviations),
+#'   `correlation` (the mean over pairs of the set's genes; `NA` for a vector), `p_value`, `q_value` (Benjamini and
+#'   Hochberg).
 #' @references Wu, D., Smyth, G. K. (2012). Camera: a competitive gene set test accounting for inter-gene correlation.
 #'   *Nucleic Acids Research* 40(17), e133.
 #' @seealso [gene_sets()], which tests lists of genes

@@ -6,12 +6,13 @@ most_sets <- 200000L
 
 #' Read sets of genes from a GMT file
 #'
-#' GMT is the format in which MSigDB and others publish sets of genes: a line per set, with its name, a description
-#' and its genes, separated by tabs. A line that is not like this is an error that names it.
+#' `read_gmt()` reads sets of genes for [gene_sets()]. GMT is the format in which MSigDB and others publish such sets:
+#' each line has the name of a set, a description and the genes, separated by tabs. An error names the first line that
+#' does not have this form.
 #'
 #' @param file the path of a GMT file, which may be compressed by gzip: at most 256 MiB of text and 200,000 sets.
-#' @return A list of character vectors, the genes of each set without repetitions, under the sets' names. The attribute
-#'   `"description"` has the second column.
+#' @return A list with one character vector per set: its genes without repetitions. The names of the list are the names
+#'   of the sets, and the attribute `"description"` holds the second column.
 #' @seealso [gene_sets()]
 #' @export
 #' @examples
@@ -65,33 +66,36 @@ gmt_lines <- function(path) {
 
 #' Are sets of genes over-represented in lists of genes?
 #'
-#' Tests lists of genes against sets that you provide, such as pathways. The lists from a result of [gene_network()]
-#' are the best genes, by the class in which they are highest, the neighbourhoods of the hubs of the network, and the
-#' groups of genes; those of [gene_modules()] are its modules. The universe is always the genes that could have been
-#' on the list, not all known genes: those that were ranked, those from which the network was made, or those that were
-#' grouped.
+#' `gene_sets()` tests whether lists of genes contain more genes of a known set, such as a pathway, than expected by
+#' chance. The shortest call is `gene_sets(fit, "sets.gmt")`, where `fit` is a result of [gene_network()]; it returns a
+#' table with one row per list and set, smallest p-value first.
 #'
-#' The p-value is that of the hypergeometric distribution: how often a list of as many genes, drawn from the universe,
-#' holds at least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini
-#' and Hochberg over all lists and sets that were tested. The test assumes that genes are independent, which those on
-#' one list rarely are, and sets overlap: a small q-value says only that the overlap is not that of random genes.
+#' A result of [gene_network()] gives three kinds of lists: the best genes (by the class in which they are highest), the
+#' neighbourhoods of the network's hubs, and the groups of genes. A result of [gene_modules()] gives its modules. The
+#' universe consists of the genes that could have been on the list, not of all known genes: the genes that were ranked,
+#' from which the network was made, or that were grouped.
 #'
-#' @param x what [gene_network()] or [gene_modules()] returned; or a character vector, or a named list of them:
-#'   lists of genes, tested in `universe`.
+#' The p-value comes from the hypergeometric distribution: it is the probability that a list of the same length, drawn
+#' from the universe, contains at least as many genes of the set. A gene that several columns measure counts once.
+#' q-values are computed over all lists and sets (Benjamini and Hochberg). The test assumes that genes are independent,
+#' but the genes on one list rarely are, and sets overlap. A small q-value therefore says only that the list is not a
+#' random draw of genes.
+#'
+#' @param x what [gene_network()] or [gene_modules()] returned; or lists of genes to test in `universe`: a character
+#'   vector, or a named list of character vectors.
 #' @param sets a named list of character vectors; the path of a GMT file, see [read_gmt()]; a GeneSetCollection of
-#'   GSEABase; or a data frame whose first column names a set and whose second a gene of it, like the `TERM2GENE` of
-#'   clusterProfiler. Genes are matched with the symbols of the data, or with its
-#'   columns where no symbols are known.
+#'   GSEABase; or a data frame with the names of sets in the first column and their genes in the second, like the
+#'   `TERM2GENE` of clusterProfiler. Genes are matched with the symbols of the data, or with the names of its columns if
+#'   no symbols are known.
 #' @param universe for lists of genes: all genes that could have been on them.
-#' @param from which lists to take from `x`: `"ranking"`, `"network"`, `"clusters"`; by default all that there are.
-#' @param fdr the best genes are those with at most this q-value in the ranking.
+#' @param from which lists to take from `x`: `"ranking"`, `"network"`, `"clusters"`; by default all that `x` has.
+#' @param fdr the best genes are the genes with at most this q-value in the ranking.
 #' @param min_size,max_size sets with fewer or more genes in the universe are left out.
-#' @param hubs how many neighbourhoods of the network, of the genes with the most edges.
-#' @return A data frame of class `weft_gene_sets`, least p-value first: `query` (the list), `set`, `size` (genes of the
-#'   set in the universe), `listed` (genes on the list), `overlap`, `expected` (by chance), `fold` (overlap over
-#'   expected), `p_value`, `q_value`, `genes` (those in common). The attribute `"universe"` has the sizes of the
-#'   universes.
-#' @section Sets from other packages: Where these are installed, their sets come as a data frame or a list:
+#' @param hubs the number of hubs (the genes with the most edges) whose neighbourhoods are tested.
+#' @return A data frame of class `weft_gene_sets`, smallest p-value first: `query` (the list), `set`, `size` (genes of
+#'   the set in the universe), `listed` (genes on the list), `overlap`, `expected` (by chance), `fold` (overlap divided
+#'   by expected), `p_value`, `q_value`, `genes` (in both). The attribute `"universe"` has the sizes of the universes.
+#' @section Sets from other packages: If these packages are installed, they provide sets as a data frame or a list:
 #' ```r
 #' hallmarks <- msigdbr::msigdbr(species = "Homo sapiens", category = "H")
 #' gene_sets(fit, hallmarks[c("gs_name", "gene_symbol")])              # MSigDB
@@ -99,8 +103,8 @@ gmt_lines <- function(path) {
 #' go <- AnnotationDbi::select(org.Hs.eg.db, keys(org.Hs.eg.db, "SYMBOL"), "GOALL", "SYMBOL")
 #' gene_sets(fit, go[c("GOALL", "SYMBOL")])
 #' ```
-#' @seealso [gene_sets_ranked()], which needs no lists; [read_gmt()]; [weft_report()], whose `sets` puts the result on
-#'   the page.
+#' @seealso [gene_sets_ranked()], which needs no lists; [read_gmt()]; [weft_report()], whose argument `sets` adds the
+#'   result to the report.
 #' @export
 #' @examples
 #' universe <- sprintf("gene%d", 1:200)

@@ -1,7 +1,8 @@
 #' Mutual information between all pairs of columns
 #'
-#' Mutual information of every feature with every other, or of the features of `x` with those of `y`, for categorical or
-#' numeric columns.
+#' `mi_matrix()` measures how much each pair of columns depends on each other, for numbers or categories. The shortest
+#' call is `mi_matrix(x, estimator = "spearman")` for numbers, or `mi_matrix(x)` for categories; it returns a symmetric
+#' matrix with one row and one column per feature. With `y`, it compares the features of `x` with the features of `y`.
 #'
 #' @section Categories: `"empirical"` is the plug-in estimate \eqn{H(X)+H(Y)-H(XY)} from counts. `"miller-madow"` adds
 #'   (occupied cells - 1) / 2n nats to each entropy; `"shrink"` shrinks the frequencies towards equal ones over the
@@ -12,37 +13,38 @@
 #'   \eqn{-\frac{1}{2}\ln(1-\rho^2)}; for `"copula"`, \eqn{\rho} is the correlation of the normal scores
 #'   \eqn{\Phi^{-1}(\mathrm{rank}/(n+1))}. Tied values share their average rank. This is the mutual information of
 #'   Gaussian columns (for `"copula"`, of columns that increasing transformations make Gaussian), and it misses
-#'   dependence that is not monotone. It is infinite for a perfect correlation. Because rounding cannot tell
-#'   \eqn{\rho^2 > 1 - 2^{-46}} from 1, values are capped there, at 23 bits (15.94 nats). The diagonal is 0, because a
-#'   column's information about itself has no finite value here. Constants give 0.
+#'   dependence that is not monotone. It is infinite for a perfect correlation. Rounding cannot distinguish
+#'   \eqn{\rho^2 > 1 - 2^{-46}} from 1, so values are capped at 23 bits (15.94 nats). The diagonal is 0, because the
+#'   information of a column about itself is not finite here. Constants give 0.
 #'
 #' @section Nearest neighbours: `"ksg"` is the second estimator of Kraskov, Stoegbauer and Grassberger (2004) with the
 #'   maximum norm, after each column has been divided by its standard deviation. For each point, take the largest
 #'   distances along x and along y to any of its `k` nearest neighbours, and let \eqn{n_x} and \eqn{n_y} be the numbers
 #'   of other points within these distances; then
-#'   \eqn{I = \psi(k) - 1/k + \psi(n) - \mathrm{mean}(\psi(n_x)+\psi(n_y))}. It finds any kind of dependence. Estimates
-#'   near independence scatter around 0; negative ones are kept. No noise is added: all points that are as far away as
-#'   the k-th neighbour count as neighbours, and k is their number for that point. Without ties this is the published
-#'   formula; with ties it approaches the estimate for categories. Columns may be multiplied and shifted one by one:
-#'   distances along a column are equal when they differ by less than \eqn{2^{-47}} (7e-15) of its greatest absolute
-#'   value, which is more than rounding makes of equal distances between decimals. The diagonal, constants, and pairs
-#'   with no more than `k` common rows give 0.
+#'   \eqn{I = \psi(k) - 1/k + \psi(n) - \mathrm{mean}(\psi(n_x)+\psi(n_y))}. It finds any kind of dependence. Near
+#'   independence, estimates scatter around 0, and negative estimates are kept. No noise is added: all points at the
+#'   distance of the k-th neighbour count as neighbours, and k is then their number for that point. Without ties this is
+#'   the published formula; with ties it approaches the estimate for categories. The result does not change when a
+#'   column is multiplied or shifted, because two distances along a column count as equal if they differ by less than
+#'   \eqn{2^{-47}} (7e-15) of its greatest absolute value, which is more than rounding. The diagonal, constants, and
+#'   pairs with no more than `k` common rows give 0.
 #'
 #' @section Other packages: infotheo (1.2.0.1) and praznik give the same numbers for `"empirical"`, infotheo for
 #'   `"miller-madow"`, and parmigene (1.1.1) for `"ksg"` without its noise. infotheo's `"sg"` divides 1 by the number of
 #'   cells in integer arithmetic and so adds 0; its `"shrink"` is the posterior mean instead of the entropy of the
 #'   shrunk frequencies, and is NaN for constants.
 #'
-#' @section Missing values: `na = "fail"` (the default) is an error that names the columns with missing values. `"drop"`
-#'   leaves out, pair by pair, the rows in which either is missing; ranks, standard deviations and entropies are
-#'   computed from the remaining rows. `"level"`, for categories only, treats missing as one more level.
+#' @section Missing values: With `na = "fail"` (the default), missing values are an error that names their columns.
+#'   `"drop"` leaves out, for each pair, the rows in which either feature is missing; ranks, standard deviations and
+#'   entropies are computed from the remaining rows. `"level"`, for categories only, treats missing as one more level.
 #'
 #' @inheritParams mi_rank
-#' @param x features in columns. For the estimators of categories as in [mi_rank()]; for the others a numeric matrix or
-#'   data frame, a sparse Matrix, a DelayedMatrix or a SummarizedExperiment.
+#' @param x features in columns: for the estimators of categories, the same as in [mi_rank()]; for the others, a numeric
+#'   matrix or data frame, a sparse Matrix, a DelayedMatrix or a SummarizedExperiment.
 #' @param y data of the same kind with as many rows, or `NULL` to compare `x` with itself.
 #' @param estimator one of the names below.
-#' @param bins for the estimators of categories: first cut numeric columns into this many bins of equal frequency.
+#' @param bins for the estimators of categories: the number of bins of equal frequency into which numeric columns are
+#'   first cut.
 #' @param k for `"ksg"`: the number of neighbours.
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, otherwise with one row per

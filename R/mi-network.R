@@ -1,32 +1,34 @@
 # nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
 #' Networks from mutual information
 #'
-#' Keeps the pairs of features that point to a direct link, and gives each a weight.
+#' `mi_network()` makes an undirected network of features: it keeps the pairs that are likely to be linked directly, and
+#' gives each of them a weight. The shortest call for numbers is `mi_network(x, "aracne", estimator = "spearman")`; it
+#' returns a matrix of weights, and `as.data.frame()` makes a table with one row per edge.
 #'
 #' | method | weights |
 #' |---|---|
-#' | `"aracne"` | \eqn{m_{ij}}, the information of i and j, after the weakest edge of every triangle has been removed if it is below the second weakest less `eps`, or below `1 - tau` times it |
+#' | `"aracne"` | \eqn{m_{ij}}, the information of i and j; the weakest edge of every triangle is removed if it is below the second weakest minus `eps`, or below `1 - tau` times the second weakest |
 #' | `"clr"` | \eqn{\sqrt{z_i^2+z_j^2}}, where z is the deviation of \eqn{m_{ij}} from the mean of row i in standard deviations of that row, or 0 if that is negative; the diagonal is left out, and a row without spread has z = 0 |
-#' | `"mrnet"` | for every target t, features are chosen one at a time by their score, \eqn{m_{it}} less the mean of \eqn{m_{ij}} over those already chosen, for as long as it is positive; that score is the weight |
+#' | `"mrnet"` | for every target t, features are chosen one at a time according to their score, \eqn{m_{it}} minus the mean of \eqn{m_{ij}} over the features already chosen, as long as it is positive; the score is the weight |
 #' | `"mrnetb"` | for every target t, each feature scores \eqn{m_{it} - \frac{1}{|S|}\sum_{j \in S \setminus i} m_{ij}}, with S all features at first; the worst leaves S for as long as it is negative, and is then exchanged for the best outside S for as long as that would score more in its place |
 #' | `"relnet"` | \eqn{m_{ij}} where it is above `threshold` |
 #'
 #' `"mrnet"` and `"mrnetb"` give each pair the greater of its two weights. The diagonal of the matrix is not used. Edges
-#' are the pairs with a positive weight. Differences that rounding alone can make do not count: those of at most 1e-12
-#' bits, or, for a plain matrix, of at most 9e-16 times its number of rows and its largest entry, are taken as 0.
+#' are the pairs with a positive weight. A difference that may be due to rounding counts as 0: at most 1e-12 bits, or,
+#' for a plain matrix, at most 9e-16 times the product of its number of rows and its largest entry.
 #'
-#' @section Significance: With `fdr`, each pair is tested, and the edges that pass at this false discovery rate are
-#'   kept (Benjamini and Hochberg, over all pairs). `"relnet"` without `threshold` uses `fdr = 0.05` by default; the
-#'   other methods do not test unless asked. For counts, the statistic is G = 2 n I (I in nats) with (levels -
-#'   1)(levels - 1) degrees of freedom and Williams' correction for levels of equal frequency. For correlations, the
-#'   law of \eqn{r^2} when the rows of one feature are in random order is approximated by a beta distribution with the
-#'   same mean and second moment (Pitman 1937). For normal features this is Student's t; outliers, ties and few rows
-#'   give heavier tails. Ties also widen the variance of Kendall's tau-b, whose p-value is at least that of the normal
-#'   approximation. No p-value is below one over the number of orders of the rows that differ: five samples cannot
-#'   give less than 1/60. n is the number of rows in which both are known. There is no test for KSG, for corrected
-#'   counts, for counts from which missing values were left out, and for a plain matrix: there `fdr` is an error, and
-#'   `"relnet"` needs `threshold`. Where there is a test, `as.data.frame()` returns its p- and q-values for every
-#'   method.
+#' @section Significance: With `fdr`, each pair is tested, and the edges that pass at this false discovery rate are kept
+#'   (Benjamini and Hochberg, over all pairs). `"relnet"` without `threshold` uses `fdr = 0.05` by default; the other
+#'   methods do not test unless asked. For counts, the statistic is G = 2 n I (I in nats) with (levels - 1)(levels - 1)
+#'   degrees of freedom and Williams' correction for levels of equal frequency. For correlations, the distribution of
+#'   \eqn{r^2} under random orders of the rows of one feature is approximated by a beta distribution with the same mean
+#'   and second moment (Pitman 1937). For normal features this is Student's t; outliers, ties and few rows give heavier
+#'   tails. Ties also widen the variance of Kendall's tau-b, and its p-value is never below the p-value of the normal
+#'   approximation. No p-value is below one divided by the number of different orders of the rows: five samples cannot
+#'   give less than 1/60. n is the number of rows in which both features are known. There is no test for KSG, for
+#'   corrected counts, for counts from which missing values were left out, and for a plain matrix. For these, `fdr` is
+#'   an error, and `"relnet"` needs `threshold`. If there is a test, `as.data.frame()` returns its p- and q-values for
+#'   every method.
 #'
 #' @section Other packages: minet (3.65) gives the same weights for `"aracne"`, `"clr"` and `"mrnet"`, parmigene (1.1.1)
 #'   for `"aracne"` and `"mrnet"`. parmigene's `clr` includes the diagonal in means and standard deviations and squares
@@ -45,9 +47,9 @@
 #' @param ... for data: arguments of [mi_matrix()], such as `estimator`, `bins` and `na`.
 #' @param run see [weft_run()]. `"clr"` and `"relnet"` always run on the CPU, and the result says so.
 #' @return A symmetric matrix of weights of class `weft_network`, with a zero diagonal. Attributes record the call,
-#'   method, back end and time; the attribute `mi` is the matrix that the network was made from. ARACNE networks of
-#'   more than 5,000 features that are made from data on the CPU have no such attribute: to save memory, the weights,
-#'   which are the information of the edges, take the place of that matrix.
+#'   method, back end and time; the attribute `mi` is the matrix from which the network was made. To save memory, ARACNE
+#'   networks of more than 5,000 features that are made from data on the CPU do not have this attribute; their weights
+#'   are the information of the edges.
 #' @seealso [plot.weft_network()], [as_igraph()]
 #' @export
 #' @examples
@@ -296,10 +298,10 @@ network_edges <- function(net, q_values = TRUE) {
 #' @param x,object what [mi_network()] returned.
 #' @param n the number of edges to show.
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first: `from`, `to`, `weight`, the
-#'   information `mi` behind it, and `p_value` and `q_value` where there is a test (`q_value`, which needs all pairs in
-#'   order, for up to 5,000 features). `summary()`: a list with the number of features and edges, the density, the
-#'   features with the most edges, and the number of features without any. `as.matrix()`: a plain matrix.
+#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first: `from`, `to`, `weight`, `mi` (the
+#'   information of the pair), and `p_value` and `q_value` if there is a test (`q_value` only for up to 5,000 features,
+#'   because it needs all pairs in order). `summary()`: a list with the number of features and edges, the density, the
+#'   features with the most edges, and the number of features without edges. `as.matrix()`: a plain matrix.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "mrnet", estimator = "spearman")
@@ -352,6 +354,8 @@ glance.weft_network <- function(x, ...) {
 }
 
 #' Convert a network to igraph
+#'
+#' `as_igraph(net)` passes a network to the package igraph, for its plots, layouts and measures.
 #'
 #' @param x what [mi_network()] or [regulation()] returned.
 #' @param isolated whether to keep features without edges.

@@ -1,7 +1,10 @@
 #' Select features for a class one at a time
 #'
-#' Greedy selection: the feature with the most information about the class comes first, and each further feature is the
-#' best given those already chosen.
+#' `mi_select()` chooses a few features that together say much about a class and repeat each other little. The shortest
+#' call is `mi_select(x, class)`; it returns a table of ten features in the order in which they were chosen.
+#'
+#' The selection is greedy. The feature with the most information about the class comes first, and each further feature
+#' is the best one given the features already chosen.
 #'
 #' With W the features chosen so far, Y the class and X a candidate:
 #'
@@ -15,13 +18,13 @@
 #' | `"cmi"` | I(X;Y given all of W together) |
 #' | `"jim"` | sum over W of the Gini gain \eqn{\sum p_{xwy}^2/p_{xw} - \sum p_y^2} |
 #'
-#' The first feature is chosen by I(X;Y), under `"jim"` by its Gini gain. Scores within 1e-12 bits of each other are
-#' ties, and the first column wins. `"cmim"` and `"cmi"` stop when the best score is not above 1e-12. Every score is
-#' computed from the rows in which all of its variables are known.
+#' The first feature is chosen according to I(X;Y), or according to its Gini gain under `"jim"`. Scores within 1e-12
+#' bits of each other are ties, and the first column wins. `"cmim"` and `"cmi"` stop when the best score is not above
+#' 1e-12. Every score is computed from the rows in which all of its variables are known.
 #'
-#' Selection runs on the CPU: each step counts every feature once against one other, a few bytes for every table, and
-#' sending the features to a device would take longer than counting them. `run = "cuda"` is therefore an error that
-#' says so. For the redundancies of all pairs use [mi_matrix()], which runs on either back end.
+#' Selection runs on the CPU only, and `run = "cuda"` is an error: each step counts every feature once, and sending the
+#' features to a device would take longer than counting them. For the redundancies of all pairs use [mi_matrix()], which
+#' runs on either back end.
 #'
 #' @inheritParams mi_rank
 #' @param k the number of features, at most as many as there are; by default ten, or all if there are fewer.

@@ -1,56 +1,63 @@
 #' Rank features by their information about a class
 #'
-#' The mutual information I(C;A) of a class and every feature, with entropies, a test and false discovery rates. Counts
-#' are exact and scores are computed in double precision; both back ends give the same ranks.
+#' `mi_rank()` finds the features that say most about a class. The shortest call is `mi_rank(x, class)`, with features
+#' in the columns of `x`; it returns a table with one row per feature, best first.
+#'
+#' The table has the mutual information I(C;A) of the class and every feature, with entropies, a test and false
+#' discovery rates. Counts are exact and scores are computed in double precision; both back ends give the same ranks.
 #'
 #' With counts \eqn{n_{ac}} and margins \eqn{n_a} and \eqn{n_c}, \eqn{I = \sum_{ac} \frac{n_{ac}}{n} \log_2
 #' \frac{n\,n_{ac}}{n_a n_c}}. The statistic is \eqn{G = 2 n \ln 2 \cdot I} (I in bits), with (levels - 1)(classes - 1)
-#' degrees of freedom, counting the levels that occur; without a degree of freedom p is 1. A constant feature, a class
-#' of one level and a feature that shares no known row with the class score exactly 0.
+#' degrees of freedom. Only levels that occur count, and p is 1 if there is no degree of freedom. A constant feature, a
+#' class of one level and a feature that shares no known row with the class score exactly 0.
 #'
 #' @section p-values: If feature and class are independent, every assignment of the class labels to the rows is equally
 #'   likely. `p_value` is the probability that such an assignment gives a table with at least as much information. It
-#'   holds for few rows, rare levels and classes of unequal size, where \eqn{\chi^2} calls far too many features
-#'   significant, and it has no floor. Where there are some ten thousand tables with the same margins or fewer, it is
-#'   exact: all of them are visited. Where a cell expects 100 rows or more (with two levels and two classes, 1,000), G
-#'   after Williams' correction (1976) is compared with \eqn{\chi^2} down to 1e-20. In between the tail is a
-#'   saddlepoint approximation with the exact mean, within a few percent of the exact p-value in most tables. Where a
-#'   cell expects fewer than 5 rows, it is corrected from p = 0.2 on by random tables with the same margins, which are
-#'   drawn so that high scores are frequent (importance sampling, the same tables in every call): their relative
-#'   standard error is some 4 % at p = 0.05 and 10 to 15 % at 1e-6. A \eqn{\chi^2} p-value above 0.1 is kept as it is
-#'   if every cell expects 5 rows or more. Printing says how many p-values are of which kind, and the greatest standard
-#'   error.
+#'   is valid for few rows, rare levels and classes of unequal size, where \eqn{\chi^2} calls far too many features
+#'   significant, and it has no lower limit. How it is computed depends on the table:
+#'   * If every cell expects 100 rows or more (with two levels and two classes, 1,000), G after Williams' correction
+#'     (1976) is compared with \eqn{\chi^2} down to 1e-20. A \eqn{\chi^2} p-value above 0.1 is also kept if every cell
+#'     expects 5 rows or more.
+#'   * Otherwise, if there are about ten thousand tables with the same margins or fewer, all of them are visited, and p
+#'     is exact.
+#'   * Otherwise, p is a saddlepoint approximation with the exact mean, within a few percent of the exact p-value in
+#'     most tables. If a cell expects fewer than 5 rows, p-values up to 0.2 are corrected by random tables with the same
+#'     margins. These are drawn so that high scores are frequent (importance sampling, the same tables in every call);
+#'     the relative standard error is about 4 % at p = 0.05 and 10 to 15 % at 1e-6.
 #'
-#' @section Missing values: Every score is computed from one set of rows. `na = "fail"` (the default) is an error that
-#'   names the columns with missing values. `"drop"` leaves out, feature by feature, the rows in which it or the class
-#'   is missing; the entropies that belong to the score are computed from the same rows. `"level"` treats missing as one
-#'   more level of the feature. Rows with a missing class are left out under `"drop"` and `"level"`.
+#'   Printing says how many p-values were computed in each way, and the greatest standard error.
+#'
+#' @section Missing values: Every score is computed from one set of rows. With `na = "fail"` (the default), missing
+#'   values are an error that names their columns. `"drop"` leaves out, for each feature, the rows in which the feature
+#'   or the class is missing; the entropies beside the score are computed from the same rows. `"level"` treats missing
+#'   as one more level of the feature. Rows with a missing class are left out under `"drop"` and `"level"`.
 #'
 #' @section Permutation test: With `permutations = B`, the class labels are permuted among the rows B times.
-#'   `p_permutation` is (1 + number of permutations in which the feature scores at least as much) / (B + 1); `p_fwer`
-#'   compares it with the best feature of each permutation, and so controls the probability of any false finding.
+#'   `p_permutation` is (1 + number of permutations in which the feature scores at least as much) / (B + 1). `p_fwer`
+#'   compares the feature with the best feature of each permutation, and so controls the probability of any false
+#'   finding.
 #'
-#' @section Back ends: The time of a ranking is that of reading the input, so `"auto"` keeps it on the CPU. A pack is
-#'   ranked on the CPU only, and `run = "cuda"` is then an error; permutations run on either back end.
+#' @section Back ends: Most of the time of a ranking is spent on reading the input, so `"auto"` keeps it on the CPU. A
+#'   pack is ranked on the CPU only, and `run = "cuda"` is then an error; permutations run on either back end.
 #'
 #' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
 #'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows); or a
 #'   pack made by [mi_pack()] (then without `class`, `na` and `assay`). At most 65,535 levels per feature.
 #' @param class a factor or vector of categories, one value per row; for a SummarizedExperiment also the name of a
 #'   column of its `colData`.
-#' @param na how to treat missing values; see below.
+#' @param na the treatment of missing values; see below.
 #' @param unit `"bits"` or `"nats"`.
-#' @param bins first cut numeric columns into this many bins of equal frequency; see [discretize()].
+#' @param bins the number of bins of equal frequency into which numeric columns are first cut; see [discretize()].
 #' @param permutations the number of label permutations; 0 for no permutation test.
-#' @param seed a whole number that seeds the permutations and leaves R's random number generator alone; `NULL` to draw
+#' @param seed a whole number that seeds the permutations, without use of R's random number generator; `NULL` to draw
 #'   the seed from R's generator.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return A data frame of class `weft_mi`, best feature first (equal scores in column order): `feature`, `mi`,
-#'   `entropy` of the feature, `levels` that occur, rows `n`, the G `statistic`, `df`, `p_value`, and the `q_value` of
-#'   Benjamini and Hochberg; with permutations also `p_permutation` and `p_fwer`. Attributes record the call, unit, back
-#'   end and time.
+#' @return A data frame of class `weft_mi`, best feature first (equal scores in the order of the columns): `feature`,
+#'   `mi`, `entropy` of the feature, `levels` (those that occur), `n` (rows), `statistic` (G), `df`, `p_value` and
+#'   `q_value` (Benjamini and Hochberg); with permutations also `p_permutation` and `p_fwer`. Attributes record the
+#'   call, the unit, the back end and the time.
 #' @seealso [plot.weft_mi()]
 #' @export
 #' @examples
@@ -202,16 +209,17 @@ run_line <- function(x) {
 
 #' Print, summarise and plot feature rankings
 #'
-#' `plot()` draws the information of the best features as bars; significant ones (q at most `alpha`) are filled. A
-#' bracket joins features with equal scores, whose order means nothing; the title counts the features left out that
-#' score as much as the last one shown.
+#' `plot()` draws the information of the best features as bars; the bars of significant features (q at most `alpha`) are
+#' filled. A bracket joins features with equal scores, whose order means nothing. The title counts the features that are
+#' not shown although they score as much as the last one shown.
 #'
 #' @param x,object what [mi_rank()] returned.
 #' @param n,top the number of features to show.
 #' @param alpha the false discovery rate up to which a feature counts as significant.
 #' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by the others.
-#' @return `x`, invisibly; `summary()`: a list with the number of features, the number of significant ones and the
-#'   quartiles of their information; `tidy()`: a plain data frame; `glance()`: one row about the run.
+#' @return `print()` and `plot()`: `x`, invisibly. `summary()`: a list with the number of features, the number of
+#'   significant features and the quartiles of their information. `tidy()`: a plain data frame. `glance()`: one row
+#'   about the run.
 #' @export
 #' @examples
 #' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))

@@ -39,12 +39,12 @@ module_names <- function(r) r$symbols %||% names(r$module)
 #' @param object the same.
 #' @param n the number of modules to show.
 #' @param what `"genes"`, `"modules"` or `"relations"`.
-#' @param ... for `plot()` passed on to [graphics::image()], or to [graphics::barplot()] where there is neither a class
-#'   nor a trait; not used by the others.
-#' @return `as.data.frame()` and `tidy()`: of genes, `gene`, `symbol` where known, `module`, `membership` (the
-#'   correlation with the eigengene of the own module, NA in none) and `rank` within the module by its absolute value,
-#'   so that hubs come first; of modules and relations, the parts of `x` of these names. `glance()`: one row.
-#'   `print()` and `plot()`: `x`, invisibly.
+#' @param ... for `plot()`: passed on to [graphics::image()], or to [graphics::barplot()] if there is neither a class
+#'   nor a trait; not used by the other methods.
+#' @return `as.data.frame()` and `tidy()`: for `"genes"`, a data frame with `gene`, `symbol` if known, `module`,
+#'   `membership` (the correlation with the eigengene of the gene's module; NA outside all modules) and `rank` within
+#'   the module according to the absolute membership, so that hubs come first; for `"modules"` and `"relations"`, the
+#'   part of `x` with this name. `glance()`: one row. `print()` and `plot()`: `x`, invisibly.
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 120, p = 100)

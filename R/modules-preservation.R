@@ -2,21 +2,23 @@
 
 #' Are modules preserved in other data?
 #'
-#' Takes the modules of [gene_modules()] to a second data set of the same genes, and asks whether their genes correlate
-#' there, too, and in the same way. Each module is compared with random genes of the same number.
+#' `module_preservation()` tests whether the modules of one study are also present in a second study of the same genes.
+#' The shortest call is `module_preservation(m, other)`, where `m` is a result of [gene_modules()] and `other` is the
+#' second data set; it returns a table with one row per module. Each module is compared with random sets of genes of the
+#' same size.
 #'
-#' @section Statistics: `density` is the mean correlation between the genes of a module in the other data, in
-#'   which genes that were on opposite sides of the eigengene count with the opposite sign. `agreement` is the
-#'   correlation over the module's genes between membership in the first data and in the other data, where each
-#'   gene's membership is its correlation with the sum of the module's other genes, weighted by their first
-#'   memberships. For both, `permutations` sets of as many random genes take the module's place in the other data, with
-#'   its signs and memberships, as permuting genes' labels would do (Langfelder and others 2011).
+#' @section Statistics: `density` is the mean correlation between the genes of a module in the other data; genes on
+#'   opposite sides of the eigengene count with the opposite sign. `agreement` compares the memberships in the two data
+#'   sets by their correlation over the module's genes. Here, the membership of a gene in the other data is its
+#'   correlation with the sum of the module's other genes, weighted by their memberships in the first data. For both
+#'   statistics, `permutations` random sets of the same size replace the module in the other data, with its signs and
+#'   memberships. This is the same as permuting the labels of the genes (Langfelder and others 2011).
 #'
-#'   `z_density` and `z_agreement` are how many standard deviations of these a module is above their mean, and `z` is
-#'   the mean of both. `p_value` is the share of random sets with at least this `z`, the module itself counted as one of
-#'   them. In experience, a module with `z` above 10 is clearly preserved, and one below 2 is not; `z` grows with the
-#'   size of a module. That modules of the same data are preserved says nothing: the second data must have other
-#'   samples.
+#'   `z_density` and `z_agreement` are the distances of a module from the mean of the random sets, in standard
+#'   deviations of these sets, and `z` is the mean of both. `p_value` is the share of random sets with at least this
+#'   `z`; the module itself counts as one of them. As a rule of thumb, a module with `z` above 10 is clearly preserved,
+#'   and a module with `z` below 2 is not; `z` grows with the size of a module. The other data must have other samples:
+#'   modules are always preserved in the data in which they were found.
 #'
 #' @param x what [gene_modules()] returned.
 #' @param other the other data: what [gene_quality()] returned, or data for it. Genes are matched by name.
@@ -25,8 +27,8 @@
 #' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error.
 #' @return A data frame with one row per module: `module`, `size`, `common` (genes that the other data have),
-#'   `density`, `agreement`, `z_density`, `z_agreement`, `z`, `p_value` and `q_value` (Benjamini and Hochberg). Where
-#'   fewer than 3 genes are in common, all of these are NA.
+#'   `density`, `agreement`, `z_density`, `z_agreement`, `z`, `p_value` and `q_value` (Benjamini and Hochberg). All
+#'   statistics are NA if the two data sets have fewer than 3 genes of the module in common.
 #' @references Langfelder, P., Luo, R., Oldham, M. C. and Horvath, S. (2011). Is my network module preserved and
 #'   reproducible? PLoS Computational Biology 7, e1001057.
 #' @seealso [gene_modules()]

@@ -3,62 +3,67 @@
 
 #' Modules: groups of co-expressed genes
 #'
-#' `gene_modules()` finds groups of genes that rise and fall together over the samples, sums each up in one variable,
-#' the eigengene, and says which genes belong to it, which stand in its centre, and whether it follows a class or other
-#' traits. Genes that follow no module stay outside. [module_preservation()] asks whether modules are there in other
-#' data.
+#' `gene_modules()` finds modules, which are groups of genes that rise and fall together over the samples. The shortest
+#' call is `gene_modules(x)`, with samples in the rows of `x`; `gene_modules(x, class)` also tests whether modules
+#' differ between classes. The result says which module each gene belongs to, and has one variable per module, the
+#' eigengene.
 #'
-#' @section Method: Values become normal scores of their ranks within each gene, so that neither units nor single
-#'   outliers matter. Each gene's neighbours are the 30 genes with the largest correlations, as far as these exceed what
-#'   3 genes reach by chance. Pairs of neighbours that share two neighbours or more are weighted by their
-#'   topological overlap (Zhang and Horvath 2005), made of squared correlations, and their graph is divided by
-#'   modularity (Blondel and others 2008). The threshold follows from the numbers of genes and samples: there is no
-#'   power or height to choose.
+#' The genes that correlate most with the eigengene are the hubs of the module. Genes that follow no module belong to
+#' none. [module_preservation()] tests whether modules are also present in other data.
 #'
-#'   These groups are where the search begins. Then eigengenes and members are found in turn: each gene belongs to the
-#'   module whose eigengene it follows most, if it does so beyond chance (false discovery rate 0.05; its own part of
-#'   the eigengene is left out). Modules become one where the correlations of all their genes have no second eigenvalue
-#'   beyond noise, or where eigengenes correlate by 0.9 or more. One factor over all genes is therefore one module.
+#' @section Method: Values become normal scores of their ranks within each gene, so neither units nor single outliers
+#'   matter. The neighbours of a gene are the 30 genes with the largest correlations, if these exceed the correlation
+#'   that 3 genes are expected to exceed by chance. Pairs of neighbours that share at least two neighbours are weighted
+#'   by their topological overlap (Zhang and Horvath 2005), which is computed from squared correlations, and their graph
+#'   is divided by modularity (Blondel and others 2008). The threshold follows from the numbers of genes and samples, so
+#'   there is no power or height to choose.
 #'
-#'   All of it is repeated ten times without a fifth of the samples. A module is kept if it is found again, with a mean
-#'   Jaccard index of at least 0.5 (below that a group counts as dissolved, Hennig 2008), and if its genes also
-#'   correlate among the samples that were left out: p at most 0.05 over the number of modules, where the p-value of
-#'   a module is twice the median over the ten (Meinshausen and others 2009). Independent genes have no module.
+#'   The search begins with these groups and then updates eigengenes and members in turn. Each gene belongs to the
+#'   module whose eigengene it correlates with most, if the correlation is significant (false discovery rate 0.05; the
+#'   gene's own part of the eigengene is left out). Modules are joined if the correlations of all their genes have no
+#'   second eigenvalue beyond noise, or if their eigengenes correlate by 0.9 or more. A single factor behind all genes
+#'   therefore gives one module.
 #'
-#' @section Class and traits: For each variable, a linear model of every eigengene has this variable beside the batch
-#'   and the covariates that [gene_quality()] was given, with variances moderated over the modules as in
-#'   [gene_ranking()]. Eigengenes are recomputed for this from values from which neither batches nor covariates were
-#'   taken out. Modules were found without the class, so that these tests are not biased by the search.
+#'   The whole search is repeated ten times, each time without a fifth of the samples. A module is kept under two
+#'   conditions. It is found again, with a mean Jaccard index of at least 0.5 (below this value, a group counts as
+#'   dissolved, Hennig 2008). And its genes also correlate among the samples that were left out: p is at most 0.05
+#'   divided by the number of modules, where p is twice the median over the ten repetitions (Meinshausen and others
+#'   2009). Independent genes form no module.
+#'
+#' @section Class and traits: Each variable is tested in a linear model of every eigengene, together with the batch and
+#'   the covariates that were given to [gene_quality()]. Variances are moderated over the modules as in
+#'   [gene_ranking()]. For these tests, eigengenes are computed from values from which no batch or covariate was
+#'   removed. The modules were found without the class, so the search does not bias the tests.
 #'
 #' @param x what [gene_quality()] returned, or data for it. Give batches and covariates to [gene_quality()]: their
-#'   effects are taken out before genes are compared.
+#'   effects are removed before genes are compared.
 #' @param class one category per sample, when `x` is data. See [gene_quality()].
-#' @param traits other variables to relate modules to: a vector, or a matrix or data frame with one row per sample, or
-#'   names of columns of `colData(x)`. Missing values leave samples out of the test of that trait.
+#' @param traits other variables to test the modules against: a vector, or a matrix or data frame with one row per
+#'   sample, or names of columns of `colData(x)`. Samples with a missing value are left out of the test of that trait.
 #' @param network what [regulation()], [gene_regulation()], [mi_network()] or [gene_mi_network()] returned for these
-#'   genes. The search begins with the communities of its edges in place of those of correlations.
-#' @param sets sets of genes, to be tested against the modules; see [gene_sets()].
-#' @param signed whether genes that fall where others rise belong to another module. By default they belong to the same.
-#' @param min_size the number of genes that a module must have.
+#'   genes. The search then begins with the communities of this network instead of the graph of correlations.
+#' @param sets sets of genes to test for overlap with the modules; see [gene_sets()].
+#' @param signed whether genes that fall when others rise form a module of their own. By default, they share a module.
+#' @param min_size the smallest number of genes in a module.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error.
 #' @return An object of class `weft_modules`, a list:
 #'   \item{module}{the module of each gene, by name; 0 for genes in none; module 1 is the largest}
-#'   \item{modules}{a data frame with one row per module: `module`, `size`, `hub` (the gene of the largest membership),
-#'     `explained` (the eigengene's share of the variance of its genes), `stability` (the mean Jaccard index) and
-#'     `p_value`}
+#'   \item{modules}{a data frame with one row per module: `module`, `size`, `hub` (the gene with the largest
+#'     membership), `explained` (the eigengene's share of the variance of its genes), `stability` (the mean Jaccard
+#'     index) and `p_value`}
 #'   \item{eigengenes}{a matrix, samples by modules `M1`, `M2`, ...: the first principal component of the genes'
 #'     normal scores ([pca()]), with mean 0 and standard deviation 1, turned so that it correlates with their mean}
 #'   \item{membership}{a matrix, genes by modules: correlations of normal scores with eigengenes (kME)}
-#'   \item{relations}{`NULL` without class and traits; else a data frame with one row per module and variable:
-#'     `module`, `variable`, `correlation` (given batch and covariates; of more than two categories the multiple
-#'     correlation, which has no sign), `t` or `f`, `p_value`, `q_value`}
+#'   \item{relations}{`NULL` without class and traits; otherwise a data frame with one row per module and variable:
+#'     `module`, `variable`, `correlation` (adjusted for batch and covariates; for more than two categories, the
+#'     multiple correlation, which has no sign), `t` or `f`, `p_value`, `q_value`}
 #'   \item{enrichment}{what [gene_sets()] returned, or `NULL`}
-#'   \item{left_out}{groups that were not kept: as `modules`, without hubs}
-#'   \item{symbols, signed, samples, backend, seconds}{what it was made of, and how}
-#'   `as.data.frame()` and `tidy()` list genes (or `what = "modules"`, `"relations"`), `glance()` sums up in one row,
-#'   and `plot()` draws the correlations of eigengenes with class and traits.
+#'   \item{left_out}{the groups that were not kept, like `modules` but without hubs}
+#'   \item{symbols, signed, samples, backend, seconds}{the symbols of the genes, the settings and the run}
+#'   `as.data.frame()` and `tidy()` list the genes (or `what = "modules"`, `"relations"`), `glance()` gives a summary in
+#'   one row, and `plot()` draws the correlations of eigengenes with class and traits.
 #' @references Zhang, B. and Horvath, S. (2005). A general framework for weighted gene co-expression network analysis.
 #'   Statistical Applications in Genetics and Molecular Biology 4, 17.
 #'

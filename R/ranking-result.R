@@ -4,10 +4,11 @@
 #'
 #' @param x,object what [gene_ranking()] returned.
 #' @param n the number of genes to show.
-#' @param alpha the false discovery rate up to which a gene counts as differing.
+#' @param alpha the false discovery rate up to which a gene counts as different.
 #' @param ... ignored.
-#' @return `x`, invisibly; `summary()`: a list with the number of `genes`, of those that `differ` and that differ in
-#'   `shape`, `alpha` and the `model`; `tidy()`: a data frame with broom's names; `glance()`: one row about the model.
+#' @return `print()`: `x`, invisibly. `summary()`: a list with the number of `genes`, the numbers of genes that `differ`
+#'   and that differ in `shape`, `alpha`, and the `model`. `tidy()`: a data frame with broom's names. `glance()`: one
+#'   row about the model.
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 40, p = 30, spoilt = FALSE)

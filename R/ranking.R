@@ -3,76 +3,81 @@
 
 #' Genes that differ between classes
 #'
-#' Fits a linear model to every gene and tests what the class, or another variable, changes in it, by moderated t or F
-#' statistics. Batches and covariates are part of the model. Beside it, each gene is tested for differences in spread
-#' or shape, which a linear model cannot see.
+#' `gene_ranking()` finds the genes that differ between classes, or that change with another variable. The shortest call
+#' is `gene_ranking(x, class)`, with samples in the rows of `x`; it returns a table with one row per gene, smallest
+#' p-value first.
 #'
-#' @section The model: Without a formula, it has the class, and the batch and covariates that [gene_quality()] was
-#'   given. They are fitted to values from which nothing was taken out before. A formula says it explicitly:
-#'   `gene_ranking(x, ~ batch + class)` tests the last term, `term = "batch"` another one. Text, truth values and
-#'   ordered factors are categories. Pairs or blocks are variables of the formula as others are:
-#'   `~ patient + treatment`. Variables that follow from others are an error that names them.
+#' The function fits a linear model to every gene and tests the class by moderated t or F statistics. Batches and
+#' covariates are part of the model. A second test looks for differences in spread or shape, which a linear model cannot
+#' detect.
 #'
-#'   Two levels are compared by t: the fold change is the second level less the first. More levels are compared by F,
-#'   and the fold change is that of the pair that differs most clearly, which `contrast` names. `contrasts` tests some
-#'   differences only: `"C - A"`, or several of them together, or a matrix with one row per level. A number as outcome
-#'   is tested for its slope. Two samples of each class are enough, or one where other classes have more.
+#' @section The model: Without a formula, the model has the class and the batch and covariates that were given to
+#'   [gene_quality()]. It is fitted to values from which no batch or covariate was removed. A formula states the model
+#'   explicitly: `gene_ranking(x, ~ batch + class)` tests the last term, and `term = "batch"` tests another one. Text,
+#'   logical values and ordered factors are categories. Pairs or blocks are further variables of the formula:
+#'   `~ patient + treatment`. If a variable follows from others, an error names it.
 #'
-#' @section Variances: With few samples, a gene's own variance says little. It is therefore combined with what all
-#'   genes say (Smyth 2004). Where variances depend on the mean, so does what they are combined with: a spline over
-#'   the mean is used if it explains half of what sets genes' variances apart and changes by a factor
-#'   of 4 or more. Genes of unusually large variance
-#'   keep their own (Phipson and others 2016). Missing values are left out of their gene's fit.
+#'   Two levels are compared by t, and the fold change is the second level minus the first. More levels are compared by
+#'   F; the fold change then belongs to the pair that differs most clearly, which `contrast` names. `contrasts` tests
+#'   only the differences that you name: `"C - A"`, or several of them together, or a matrix with one row per level. If
+#'   the outcome is a number, its slope is tested. Each class needs two samples; one is enough if another class has
+#'   more.
 #'
-#'   Where the variances of classes differ clearly over all genes (p at most .001 between samples), and so much that the
-#'   variance of the fold change would be wrong by a quarter, samples get weights by class. Where it depends strongly on
-#'   the gene which of two classes of different size varies more, each class has a moderated variance of its own. Counts
-#'   are only weighted by precision.
+#' @section Variances: With few samples, the variance of a single gene is uncertain. It is therefore combined with a
+#'   prior variance that is estimated from all genes (Smyth 2004). The prior follows the mean of the gene, as a spline,
+#'   if this spline explains half of the differences between variances and changes by a factor of 4 or more. Genes with
+#'   an unusually large variance keep their own (Phipson and others 2016). Missing values are left out of the fit of
+#'   their gene.
+#'
+#'   Samples get weights by class under two conditions: the variances of the classes differ clearly over all genes (p at
+#'   most .001 between samples), and a common variance would make the variance of the fold change wrong by a quarter. If
+#'   two classes differ in size, and the class that varies more depends strongly on the gene, each class has a moderated
+#'   variance of its own. Counts are weighted by precision only.
 #'
 #' @section Counts: Raw counts are scaled by the trimmed mean of M-values (Robinson and Oshlack 2010) and become log2
 #'   counts per million. Each value is weighted by its precision, which follows from the trend of the variance over
 #'   the fitted count (Law and others 2014).
 #'
-#' @section Cells of few subjects: Cells of one subject resemble each other, so that tests that take them as independent
-#'   find differences where there are none. With `subject`, the counts of each subject (and class, and other variables
+#' @section Cells of few subjects: Cells of one subject resemble each other, and a test that treats them as independent
+#'   finds differences where there are none. With `subject`, the counts of each subject (and class, and other variables
 #'   of the model) are summed, and the sums are tested. Subjects that have samples in several classes become blocks.
 #'
-#' @section Spread or shape: Residuals of the model are put into three bins of equal size within each batch. `shape_p`
-#'   tests the information that the bins have about the class, against all ways to permute the class within batches.
-#'   It has its own false discovery rate, `shape_q`. It is computed for classes with at least 8 samples each, and for
-#'   genes without missing values and without many equal values.
+#' @section Spread or shape: The residuals of the model are put into three bins of equal size within each batch.
+#'   `shape_p` compares the information that the bins have about the class with all permutations of the class within
+#'   batches. It has its own false discovery rate, `shape_q`. The test needs at least 8 samples in each class, and genes
+#'   without missing values and without many equal values.
 #'
 #' @param x what [gene_quality()] returned, or data for it. See there for `x` and `class`.
-#' @param class one category per sample or a number per sample (which has fractions or more than 10 values), when `x` is
-#'   data; or a formula.
-#' @param data a data frame with the variables of the formula, one row per sample. Those of `colData(x)`, and the class,
-#'   batch and covariates of what [gene_quality()] returned, are known without it.
+#' @param class if `x` is data: one category per sample, or one number per sample (with fractions or more than 10
+#'   different values); or a formula.
+#' @param data a data frame with the variables of the formula, one row per sample. The columns of `colData(x)`, and the
+#'   class, batch and covariates that [gene_quality()] returned, need not be given again.
 #' @param term the term of the formula that is tested; by default the last one.
 #' @param contrasts differences of levels to test, such as `"C - A"`, or a matrix with one row per level and one column
 #'   per contrast.
-#' @param subject whom each sample or cell comes from, to sum its counts: one value per sample, or the name of a
-#'   variable of `data` or `colData(x)`.
-#' @param control a list of settings, of which each may be left out: `trend` (`"auto"`, `TRUE` or `FALSE`), `robust`
-#'   (`TRUE` or `FALSE`), `weights` (`"auto"`, `"none"` or `"group"`; for counts `"auto"` is by precision), `factors`
-#'   (scaling factors of counts, one per sample, in place of those that are computed), `shape` (`FALSE` leaves it out),
-#'   and for genotypes and other levels `permutations` (see [mi_rank()]).
+#' @param subject the subject of each sample or cell, over which counts are summed: one value per sample, or the name of
+#'   a variable of `data` or `colData(x)`.
+#' @param control a list of rare settings, each of which is optional: `trend` (`"auto"`, `TRUE` or `FALSE`), `robust`
+#'   (`TRUE` or `FALSE`), `weights` (`"auto"`, `"none"` or `"group"`; for counts, `"auto"` weights by precision),
+#'   `factors` (scaling factors of counts, one per sample, in place of the computed ones), `shape` (`FALSE` leaves this
+#'   test out), and, for genotypes and other levels, `permutations` (see [mi_rank()]).
 #' @param seed for the permutations of levels: a whole number; by default the draws come from R's generator.
 #' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error.
-#' @return For genotypes and other levels, as [mi_rank()]. Otherwise a data frame of class `weft_ranking`, one row per
-#'   gene, smallest p first:
-#'   * `gene`, `log2_fold_change` with its 95 % interval from `lower` to `upper` (in the units of the values; of a
-#'     number, per unit), `contrast` where there are several, `mean`;
-#'   * `t`, or `f` where more than one coefficient is tested, `p_value`, `log10_p` (which does not underflow) and
-#'     `q_value` (Benjamini and Hochberg);
+#' @return For genotypes and other levels, the same as [mi_rank()]. Otherwise a data frame of class `weft_ranking`, one
+#'   row per gene, smallest p-value first:
+#'   * `gene`, `log2_fold_change` with its 95 % interval from `lower` to `upper` (in the units of the values; if the
+#'     outcome is a number, per unit of it), `contrast` if there are several, `mean`;
+#'   * `t`, or `f` if more than one coefficient is tested, `p_value`, `log10_p` (which does not underflow) and `q_value`
+#'     (Benjamini and Hochberg);
 #'   * `bits`, the information that three bins of the gene have about the class, and `auc`, the probability that a
-#'     sample of the second class has the greater value, both with batches and covariates taken out;
+#'     sample of the second class has the greater value, both adjusted for batches and covariates;
 #'   * `shape_p` and `shape_q`, see above.
 #'
-#'   Its attribute `model` is a list: `formula`, `term`, `levels`, `samples` of each level, `df_residual`, `d0` and
-#'   `s02` (degrees of freedom and value of the variance that all genes have in common), `trend`, `robust`, `weights`
+#'   The attribute `model` is a list: `formula`, `term`, `levels`, `samples` of each level, `df_residual`, `d0` and
+#'   `s02` (degrees of freedom and value of the prior variance, which all genes share), `trend`, `robust`, `weights`
 #'   (`"none"`, `"precision"` or `"group"`), `by_class` (whether each class has a variance of its own), `n`, and
-#'   `notes`, sentences on what to know about this test.
+#'   `notes`, sentences that help to interpret this test.
 #' @references Smyth (2004), \doi{10.2202/1544-6115.1027}. Robinson and Oshlack (2010),
 #'   \doi{10.1186/gb-2010-11-3-r25}. Law, Chen, Shi and Smyth (2014), \doi{10.1186/gb-2014-15-2-r29}. Phipson, Lee,
 #'   Majewski, Alexander and Smyth (2016), \doi{10.1214/16-AOAS920}.

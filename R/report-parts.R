@@ -2,20 +2,21 @@
 
 #' Parts of the report for your own document
 #'
-#' What [weft_report()] writes, part by part, for a chunk of R Markdown or Quarto with `results = "asis"`: text, tables
-#' and pictures. A part about a step that was left out writes nothing. The template that [weft_report()] uses calls
-#' these functions, and is a good one to begin from: `rmarkdown::draft("report.Rmd", "gene_network", "weft")`.
+#' These functions write the parts of [weft_report()] into a document of your own. Call them in a chunk of R Markdown or
+#' Quarto with `results = "asis"`, for example `report_findings(fit)`; each writes its text, tables and figures. A part
+#' about a step that was left out writes nothing. To begin, copy the template of [weft_report()], which calls these
+#' functions: `rmarkdown::draft("report.Rmd", "gene_network", "weft")`.
 #'
-#' `report_style()` goes before all others, and `report_script()` behind them: in HTML, they make tables that can be
+#' Call `report_style()` before all other parts, and `report_script()` after them. In HTML, they make tables that can be
 #' sorted and searched. In other formats they write nothing.
 #'
 #' @param fit what [gene_network()] returned.
-#' @param top how many rows of a table to show at once.
-#' @param sets sets of genes: a GMT file, a list or what [gene_sets()] takes; or what `report_enrichment()` returned, so
-#'   that the sets are tested once for all parts. `NULL` for none.
-#' @param x text from data, of which `markdown_text()` makes text that is nothing but text in Markdown.
-#' @return `report_enrichment()`: a list of what the tests of sets found; `report_date()`, `markdown_text()`: text; the
-#'   others write and return nothing.
+#' @param top the number of rows of a table that are shown at first.
+#' @param sets sets of genes, as [gene_sets()] takes them; or what `report_enrichment()` returned, so that the sets are
+#'   tested only once for all parts. `NULL` for none.
+#' @param x text from data; `markdown_text()` escapes it, so that Markdown shows it literally.
+#' @return `report_enrichment()`: a list with the results of the tests of sets. `report_date()` and `markdown_text()`:
+#'   text. The others write their part and return nothing.
 #' @seealso [weft_report()]
 #' @name report_parts
 #' @examples

@@ -3,48 +3,52 @@
 
 #' Write a report on the workflow's result
 #'
-#' Writes a self-contained page. It has the findings in at most 150 words, with how certain they are; samples, genes,
-#' pairs, network, groups and Bayesian network in figures and in tables that can be sorted, searched and downloaded as
-#' CSV, with how to read them; the table of all genes as a file inside the page; a methods section for a manuscript,
-#' with references; and settings, session, machine and back ends. It can be opened without an internet connection, and
-#' read on a phone as well. Where genes are known by symbols or Ensembl identifiers, their names are links to GeneCards
-#' and Ensembl.
+#' `weft_report()` writes the result of [gene_network()] as one page that you can read, send and publish. The shortest
+#' call is `weft_report(fit, "report.html")`; it returns the path of the page. The page opens without an internet
+#' connection, also on a phone.
 #'
-#' Where several columns of the data measure one gene ([gene_quality()] was given `symbols`), the columns are called
-#' probes; elsewhere they are called genes.
+#' The page begins with the findings in at most 150 words, and says how certain they are. Figures and tables follow,
+#' each with a note on how to read it: samples, genes, pairs, network, groups and Bayesian network. Tables can be
+#' sorted, searched and downloaded as CSV, and the table of all genes is a file inside the page. The page ends with a
+#' methods section for a manuscript, references, the settings, the R session, the machine and the back ends. Gene
+#' symbols and Ensembl identifiers are links to GeneCards and Ensembl.
 #'
-#' What is listed first is not what looks best but what is unlikely to be due to chance. Only tests of differences may
-#' be called strong, and none is where class and batch agree beyond chance, depth differs between classes, or cells are
-#' taken for independent samples. A network is stated in pairs of genes, as co-expression where no regulators were
-#' given; how often its directions are right is quoted from simulations with as many samples
-#' (`inst/bench/direction-models.R`). Groups or a Bayesian network whose chains disagree (R-hat above 1.1) are no
+#' If several columns of the data measure one gene (`symbols` was given to [gene_quality()]), the report calls the
+#' columns probes; otherwise it calls them genes.
+#'
+#' The first findings are those that are least likely to be due to chance. Only tests of differences may be called
+#' strong. No finding is called strong if class and batch agree beyond chance, if depth differs between classes, or if
+#' cells are treated as independent samples. A network is reported as pairs of genes, and as co-expression if no
+#' regulators were given. The share of right directions is quoted from simulations with as many samples
+#' (`inst/bench/direction-models.R`). Groups or a Bayesian network whose chains disagree (R-hat above 1.1) are not
 #' findings.
 #'
-#' Names of genes, samples and classes, the title and everything else that comes from data are shown as they are:
-#' nothing in them is taken for markup, a link, a file to be included, or code.
+#' Names of genes, samples and classes, the title and all other text from the data are shown literally: nothing in them
+#' is interpreted as markup, a link, a file to include, or code.
 #'
-#' The page is made from the R Markdown template `gene_network` of this package, which can be copied and changed: in
+#' The page is made from the R Markdown template `gene_network` of this package, which you can copy and change: in
 #' RStudio, choose New file, R Markdown, From template; elsewhere, call `rmarkdown::draft("my-report.Rmd",
-#' "gene_network", package = "weft")`. Then give that file as `template`. Of the parameters `fit`, `title`, `author`,
-#' `top` and `sets` it gets those that it declares; title and author come as Markdown in which every character is
+#' "gene_network", package = "weft")`. Then give that file as `template`. It gets those of the parameters `fit`,
+#' `title`, `author`, `top` and `sets` that it declares; title and author are Markdown in which every character is
 #' literal. For Quarto, `system.file("quarto", "gene-network.qmd", package = "weft")` makes the same report from a
-#' result that [saveRDS()] wrote.
+#' result saved with [saveRDS()].
 #'
 #' A PDF is printed from the page by Chromium or Chrome (on the `PATH`, or named by the environment variable
-#' `WEFT_CHROME`); without one it is made with LaTeX.
+#' `WEFT_CHROME`); without these, it is made with LaTeX.
 #'
 #' @param fit what [gene_network()] returned.
-#' @param file where to write the report: a path that ends in `.html`, or `.pdf`. What is there is replaced as by
-#'   [write_network()].
-#' @param title its title.
-#' @param author names of its authors, if they are to be shown.
+#' @param file the path of the report, which ends in `.html` or `.pdf`. An existing file is replaced in the same way as
+#'   by [write_network()].
+#' @param title the title of the report.
+#' @param author the names of its authors, if you want to show them.
 #' @param template an R Markdown file with the parameter `fit`.
-#' @param top how many rows of a table are shown initially.
-#' @param open whether to open the report; by default in interactive sessions.
+#' @param top the number of rows of a table that are shown at first.
+#' @param open whether to open the report; by default only in interactive sessions.
 #' @param quiet whether to print nothing while rendering.
-#' @param format `"html"` or `"pdf"`; by default as the extension of `file` says.
-#' @param sets sets of genes, as [gene_sets()] takes them: the report then says in which of them the best genes, the
-#'   neighbourhoods of hubs and the groups overlap more than expected by chance, and which of them shift as a whole.
+#' @param format `"html"` or `"pdf"`; by default the extension of `file`.
+#' @param sets sets of genes, as [gene_sets()] takes them. The report then lists the sets that overlap more than
+#'   expected by chance with the best genes, the neighbourhoods of hubs and the groups, and the sets that shift as a
+#'   whole.
 #' @return The path of the report, invisibly.
 #' @seealso [gene_network()], [gene_sets()]
 #' @export

@@ -1,30 +1,35 @@
 #' How a call runs
 #'
-#' Every function of weft that does long work takes `run`: `NULL` for the settings of the session (see
-#' [weft_options]), `"cpu"`, `"cuda"` or `"auto"` for a back end, what `weft_run()` returns, or a `BPPARAM` of
-#' BiocParallel, whose number of workers becomes that of threads. None of these changes a result beyond rounding.
+#' The argument `run` says where and how a function does its work: on the CPU or a GPU, with how many threads, with a
+#' progress bar. Most calls need only `run = "cpu"` or `run = "cuda"`; for other settings, `run = weft_run(...)`. No
+#' setting changes a result beyond rounding.
 #'
-#' A function that cannot use a setting ignores it: a function without code for several devices runs on one, and
-#' `memory` matters where a page says so. A back end that is named but cannot be used is an error.
+#' Every function of weft that does long work takes `run`. It may be `NULL` for the settings of the session (see
+#' [weft_options]); `"cpu"`, `"cuda"` or `"auto"` for a back end; what `weft_run()` returns; or a `BPPARAM` of
+#' BiocParallel, whose number of workers becomes the number of threads. A function ignores settings that it cannot use:
+#' a function without code for several devices runs on one device, and `memory` matters only if a help page says so. If
+#' you name a back end that cannot be used, this is an error.
 #'
 #' @param backend `"auto"`, `"cpu"` or `"cuda"`; `NULL` for the session's, see [weft_backend()].
 #' @param devices `NULL` for one CUDA device, `"all"`, or numbers of devices from 0; see [weft_devices()].
-#' @param ranks whether the ranks of a job share the work; all call with the same arguments, see [weft_ranks()].
+#' @param ranks whether the ranks of a job share the work; all ranks must make the same call, see [weft_ranks()].
 #' @param threads the number of threads, or a `BPPARAM` with as many workers; `NULL` for the session's, see
 #'   [weft_threads()].
-#' @param memory the number of bytes that the call may take beside its input; `NULL` for the default of the function.
-#' @param progress whether to show a progress bar; `NULL` for the option `weft.progress`, or else only in interactive
-#'   sessions. A function(done, total) is called instead of a bar.
-#' @param verbose whether to say where the work runs, and why.
+#' @param memory the number of bytes that the call may use in addition to its input; `NULL` for the default of the
+#'   function.
+#' @param progress whether to show a progress bar; `NULL` for the option `weft.progress`, whose default is to show it
+#'   only in interactive sessions. A function(done, total) is called in place of a bar.
+#' @param verbose whether to print where the work runs, and why.
 #' @param dry_run whether to return a prediction of the work instead of the result; see below.
 #' @return A list of class `weft_run`.
-#' @section Dry runs: With `dry_run = TRUE`, functions that have several engines check their arguments, choose, and
-#'   return a data frame of one row and class `weft_plan`: the name of the `function`, the `engine` that would do
-#'   most of the work, the `backend`, the predicted `seconds` and `bytes` of memory beside the input (`NA` where
-#'   nothing is predicted), and the `reason` for the back end. These are [mi_rank()], [mi_pairs()], [mi_triples()],
-#'   [mi_tuples()], [pair_scan()], [mi_matrix()], [mi_network()], [mi_select()], [bn_learn()], [bn_exact()],
-#'   [bn_search()], [irm()], [pca()], [regulation()] and [kernel_sum()]. [bn_scores()] returns the number of sets too,
-#'   and [gene_network()] a row for each step. Seconds are rough, and those of a machine as fast as [weft_calibrate()] says.
+#' @section Dry runs: With `dry_run = TRUE`, a function with several engines checks its arguments, chooses an engine,
+#'   and returns a data frame with one row, of class `weft_plan`: the name of the `function`, the `engine` that would do
+#'   most of the work, the `backend`, the predicted `seconds`, the predicted `bytes` of memory in addition to the input
+#'   (`NA` if nothing is predicted), and the `reason` for the back end. These functions are [mi_rank()], [mi_pairs()],
+#'   [mi_triples()], [mi_tuples()], [pair_scan()], [transfer_entropy()], [mi_matrix()], [mi_network()], [mi_select()], [bn_learn()], [bn_exact()],
+#'   [bn_search()], [irm()], [pca()], [regulation()] and [kernel_sum()]. [bn_scores()] also returns the number of sets,
+#'   and [gene_network()] returns one row for each step. The seconds are a rough estimate for a machine with the rates
+#'   that [weft_calibrate()] measured.
 #' @seealso [weft_backend()], [weft_devices()], [weft_ranks()], [weft_sitrep()]
 #' @export
 #' @examples

@@ -1,40 +1,49 @@
 #' Write a store
 #'
-#' Writes a matrix of samples (cells) and features to a file that [weft_store()] opens. Input on disk is read in pieces,
-#' and no more than about `memory` bytes are used for this, however large the input is.
+#' `weft_import()` puts a large matrix of samples (cells) and features into one compressed file, a store, which other
+#' functions of weft read in blocks. The shortest call is `weft_import("cells.h5ad", "cells.weft")`; it returns the
+#' store, as [weft_store()] opens it. Input on disk is read in pieces and uses no more than about `memory` bytes,
+#' however large it is.
 #'
-#' @section What can be imported: From memory: matrices, data frames, sparse Matrices of any class, lists of these
-#'   (blocks of samples, which together may have more than 2^31 values), SummarizedExperiments and other containers of
-#'   [weft_containers], and DelayedMatrices (in blocks). From disk: Matrix Market text (`.mtx`, also compressed as
-#'   `.gz`, `.bz2` or `.xz`), and folders with the files `matrix.mtx`, `barcodes.tsv` and `features.tsv` (or
-#'   `genes.tsv`) of 10x Genomics. With the package rhdf5 also AnnData's `.h5ad` (compressed rows or columns, or dense;
-#'   with the tables `obs` and `var`, see [store_data()]; also in the layout before AnnData 0.7), 10x Genomics' `.h5`,
-#'   and `.loom`. Where `X` of an `.h5ad` file has values below 0, as scaled data have, its raw values are imported
-#'   instead, with a warning; `layer` makes the choice explicit. Folders of Zarr, versions 2 and 3, as AnnData writes
-#'   them, give the same store as an `.h5ad` file of the same data. Their chunks may be plain or compressed by Blosc,
-#'   gzip, zlib or LZ4, and by Zstandard where libzstd was found when weft was installed (`weft_sitrep()$build`).
-#'   Folders of BPCells may be packed or not.
+#' @section What can be imported: From memory:
+#'   * matrices, data frames and sparse Matrices of any class, and lists of these (blocks of samples, which together may
+#'     have more than 2^31 values);
+#'   * SummarizedExperiments and other containers of [weft_containers], and DelayedMatrices (in blocks).
+#'
+#'   From disk:
+#'   * Matrix Market text (`.mtx`, also compressed as `.gz`, `.bz2` or `.xz`);
+#'   * folders of 10x Genomics with the files `matrix.mtx`, `barcodes.tsv` and `features.tsv` (or `genes.tsv`);
+#'   * with the package rhdf5, AnnData's `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`,
+#'     see [store_data()]; also in the layout before AnnData 0.7), 10x Genomics' `.h5`, and `.loom`;
+#'   * folders of Zarr, versions 2 and 3, as AnnData writes them, which give the same store as an `.h5ad` file of the
+#'     same data. Their chunks may be plain or compressed by Blosc, gzip, zlib or LZ4, and by Zstandard if libzstd was
+#'     found when weft was installed (`weft_sitrep()$build`);
+#'   * folders of BPCells, packed or not.
+#'
+#'   If `X` of an `.h5ad` file has values below 0, as scaled data have, its raw values are imported instead, with a
+#'   warning. `layer` makes the choice explicit.
 #'
 #' @section Errors and interrupts: The file is written under a temporary name in the folder of `path`, which begins with
-#'   a dot and ends in `.part`, and is renamed when it is complete and on the disk. After an error or an interrupt the
-#'   temporary file is removed. If R was killed it stays, and cannot be opened. Only a regular file is replaced, never a
-#'   device or a pipe. A symbolic link at `path` is replaced itself: the file to which it leads stays as it is.
+#'   a dot and ends in `.part`. It is renamed when it is complete and on the disk. After an error or an interrupt, the
+#'   temporary file is removed. If R is killed, the temporary file stays, and it cannot be opened. Only a regular file
+#'   is replaced, never a device or a pipe. If `path` is a symbolic link, the link is replaced, and its target stays as
+#'   it is.
 #'
-#'   The HDF5 library crashes on some damaged files. Where R can fork, such a file is an error: a child process reads
-#'   it, ahead of the import. On Windows, in RStudio and in R's graphical interface on macOS it may end the session.
+#'   The HDF5 library crashes on some damaged files. If R can fork, a child process reads the file, and a crash is only
+#'   an error. On Windows, in RStudio and in R's graphical interface on macOS, a crash may end the session.
 #'
 #' @param x what to import; see below.
 #' @param path the file to write.
-#' @param samples whether samples are in the `"rows"` or `"columns"` of `x`. By default they are in its rows, but in the
-#'   columns of a SummarizedExperiment, of 10x Genomics' files and of BPCells.
+#' @param samples whether samples are in the `"rows"` or `"columns"` of `x`. The default is rows, but columns for a
+#'   SummarizedExperiment, for files of 10x Genomics and for BPCells.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param layer for an `.h5ad` file or a Zarr folder: `"X"`, `"raw"` or the name of a layer; for a `.loom` file: the
 #'   name of a layer.
 #' @param overwrite whether a file at `path` may be replaced.
-#' @param run see [weft_run()]. `memory` is how many bytes to use (2^28 by default), besides `x` and one number per row
-#'   and column. A block holds at most a 512th of this number of values, or 2^19 if that is less; blocks are encoded and
-#'   read by several threads, up to eight at once in 64 bytes per value, and up to 2^23 values at once in 15. Rows of
-#'   HDF5 files wait for them in twice as many blocks of at most 24 bytes per value.
+#' @param run see [weft_run()]. `memory` is the number of bytes to use (2^28 by default), in addition to `x` and one
+#'   number per row and column. A block holds at most `memory` / 512 values, and at most 2^19. Several threads encode
+#'   and read blocks: up to eight at once with 64 bytes per value, and up to 2^23 values at once with 15. Rows of HDF5
+#'   files wait in twice as many blocks, with at most 24 bytes per value.
 #' @param ... not used: any further argument is an error.
 #' @return The store, as [weft_store()] opens it.
 #' @seealso [weft_store()]

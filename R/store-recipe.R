@@ -1,17 +1,18 @@
 #' Normalise the counts of a store as they are read
 #'
-#' Divides each row (cell) by its total, so that all rows have the same total, takes logarithms, and leaves columns
-#' (genes) out. Nothing is written: the store that is returned remembers what to do, and does it whenever values are
-#' read.
+#' `store_normalise()` scales each row (cell) to the same total, takes logarithms, and can leave out columns (genes).
+#' The shortest call is `store_normalise(x)`. Nothing is written: the returned store remembers what to do, and does it
+#' whenever values are read.
 #'
 #' A value v of a row with total s becomes \eqn{\log(1 + v \cdot total / s)}{log(1 + v total / s)}. Zeros stay zeros, so
-#' that the matrix stays sparse. Rows without counts stay as they are. Totals are of all columns, whichever are kept.
+#' the matrix stays sparse. Rows without counts do not change. The total of a row is its sum over all columns of the
+#' store, including those that `genes` leaves out.
 #'
-#' @param x a store of values that are not negative; see [weft_store()].
-#' @param total what every row adds up to before the logarithm; `NULL` for the mean of all totals.
+#' @param x a store without negative values; see [weft_store()].
+#' @param total the sum of every row before the logarithm; `NULL` for the mean of all totals.
 #' @param log whether to take natural logarithms, after adding one.
-#' @param genes the columns to keep, which stay in the order of the store: numbers, names or logical values; by default
-#'   all.
+#' @param genes the columns to keep: numbers, names or logical values; by default all. They stay in the order of the
+#'   store.
 #' @return The store; `[`, [colSums()], [pca()] and all other functions see the normalised values.
 #' @export
 #' @examples

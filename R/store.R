@@ -1,32 +1,33 @@
 #' A store: a sparse matrix in one file
 #'
-#' Opens a file that [weft_import()] wrote: a matrix of samples (cells) in rows and features in columns, compressed in
-#' blocks of rows, with its names and tables. Only the directory is read at once; functions read blocks when they need
-#' them, so that a store may be many times larger than memory, and have more than 2^31 values.
+#' `weft_store(path)` opens a store, which is a file that [weft_import()] wrote. It holds a matrix of samples (cells) in
+#' rows and features in columns, compressed in blocks of rows, with names and tables. The result is used like a matrix.
+#' Opening reads only the directory of the file, and functions read blocks when they need them. A store may therefore be
+#' many times larger than memory, and have more than 2^31 values.
 #'
-#' `x[i, j]` returns rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` return the whole.
+#' `x[i, j]` returns rows and columns as a dgCMatrix; `as.matrix()` and `as(x, "dgCMatrix")` return the whole matrix.
 #' `summary()` and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read one
 #' block after another. [pca()], its `predict()` and [gene_cells()] take a store of any size; every other function that
 #' takes a sparse matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and
-#' chooses features as values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose,
-#' `t()`, can be an assay of a SummarizedExperiment or SingleCellExperiment.
+#' chooses features while values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix from a store; its
+#' transpose, `t()`, can be an assay of a SummarizedExperiment or SingleCellExperiment.
 #'
-#' @section The file: Small whole numbers and the positions of values are stored in as few bits as the largest of 128 of
-#'   them needs, other numbers in 32 bits if these hold them exactly, otherwise in 64. What is read is what was written,
-#'   bit for bit, except that explicit zeros are not distinguished from absent values. Every block has a checksum; a
-#'   damaged block is an error that names its rows, and the others can still be read. Nothing in the file is evaluated.
-#'   `system.file("store-format.md", package = "weft")` describes every byte.
+#' @section The file: Small whole numbers and the positions of values are stored in groups of 128, with as many bits per
+#'   number as the largest of the group needs. Other numbers take 32 bits if this is exact, otherwise 64. Values are
+#'   read exactly as they were written, bit for bit, except that explicit zeros become absent values. Every block has a
+#'   checksum. A damaged block is an error that names its rows, and the other blocks can still be read. Nothing in the
+#'   file is evaluated. `system.file("store-format.md", package = "weft")` describes every byte.
 #'
 #' @param path a file that [weft_import()] wrote.
 #' @param x,object a store.
-#' @param i,j rows and columns: numbers, names or logical values; all when missing.
+#' @param i,j rows and columns: numbers, names or logical values; by default all.
 #' @param drop whether a single row or column becomes a vector.
-#' @param side the table of the `"rows"` (samples) or of the `"columns"` (features).
+#' @param side whether to return the table of the `"rows"` (samples) or of the `"columns"` (features).
 #' @param ... not used.
 #' @return `weft_store()`: an object of class `weft_store` with `dim` and `dimnames`. It holds the path of the file, not
-#'   its content. It may be saved, and opens the file again in another session; a file that has changed in the meantime
-#'   is an error. `store_data()`: a data frame with one row per sample or feature, like `obs` and `var` of an AnnData
-#'   file, and no columns if the file had no table.
+#'   its content. You can save it, and it opens the file again in another session; if the file has changed in the
+#'   meantime, this is an error. `store_data()`: a data frame with one row per sample or feature, like `obs` and `var`
+#'   of an AnnData file. It has no columns if the file had no table.
 #' @seealso [weft_import()], [store_normalise()]
 #' @export
 #' @examples

@@ -1,44 +1,49 @@
 #' weft: structure in wide data, on the CPU and the GPU
 #'
-#' Start with [gene_network()], which goes from an expression matrix to networks, and [weft_report()], which writes a
-#' report on the result. `vignette("weft-in-ten-minutes")` walks through both, and `vignette("coming-from")` maps
-#' calls of other packages to those of weft. Functions take a matrix, data frame, sparse Matrix, DelayedMatrix or
+#' weft turns an expression matrix into a report: which genes differ between groups, which vary together, which may
+#' drive others, and how the samples group. Start with `fit <- gene_network(x, class)`, which runs the whole analysis,
+#' and `weft_report(fit, "report.html")`, which writes the report. `vignette("weft-in-ten-minutes")` walks through both,
+#' and `vignette("coming-from")` translates calls of other packages.
+#'
+#' Every step is also a function of its own. These functions take a matrix, data frame, sparse Matrix, DelayedMatrix or
 #' SummarizedExperiment, as their help says, and `run` (see [weft_run()]).
 #'
-#' | what you want to know | functions | read |
+#' | question | functions | vignette |
 #' |---|---|---|
-#' | what an expression data set shows | [gene_network()], [weft_report()] | `weft-in-ten-minutes` |
-#' | whether the data are sound, which samples are odd | [gene_quality()], [gene_outliers()] | `weft-in-ten-minutes` |
-#' | which features tell about a class | [mi_rank()], [mi_select()], [discretize()] | `genes-alone-and-together` |
-#' | which do so only together | [mi_pairs()], [mi_triples()], [mi_tuples()] | `gwas-pair-scan` |
-#' | what genotypes say, from PLINK's files | [plink_file()], [read_plink()], [mi_pairs()] | `gwas-pair-scan` |
-#' | which variants interact, given covariates | [pair_scan()] | `gwas-pair-scan` |
-#' | which go together | [mi_matrix()], [mi_network()] | `genes-alone-and-together` |
-#' | modules of genes, and what they follow | [gene_modules()], [module_preservation()] | `from-a-matrix-to-modules` |
-#' | which drive which, with false discovery rates | [regulation()], [gene_regulation()] | `which-genes-drive-which` |
-#' | whether a network differs between conditions | [regulation()] with `compare` | `which-genes-drive-which` |
-#' | which may cause which | [bn_learn()], [bn_exact()], [bn_search()] | `from-expression-to-a-causal-network` |
-#' | how certain each of these edges is | [bn_features()], [bn_compare()] | `from-expression-to-a-causal-network` |
-#' | in which directions data vary | [pca()], [pca_choose_k()], [kernel_pca()] | `components-of-wide-data` |
-#' | what single cells have in common | [weft_import()], [gene_cells()], [regulation()] | `hundred-thousand-cells` |
-#' | how points are distributed | [kde()], [kernel_sum()], [kernel_bandwidth()] | `a-million-points` |
-#' | how a value depends on others | [kernel_regression()], [gp_regression()], [svm_predict()] | `a-million-points` |
-#' | how rows and columns group | [irm()], [read_bag_of_words()] | `genes-by-samples` |
-#' | which known sets of genes are involved | [gene_sets()], [read_gmt()] | |
-#' | how to pass a network on | [as_igraph()], [network_convert()], [write_network()], [bn_convert()] | `coming-from` |
-#' | how to add results to the data, and plot them | [add_results()], [autoplot] | `coming-from` |
-#' | what this machine offers | [weft_sitrep()], [weft_install_cuda()] | `running-on-gpus-and-clusters` |
-#' | which parts of it are used | [weft_run()], [weft_backend()], [weft_options] | `running-on-gpus-and-clusters` |
-#' | time and accuracy of calls | dry runs of [weft_run()], [weft_calibrate()] | `benchmarks`, `how-weft-computes` |
-#' | data to try it on | [weft_example()] | |
+#' | What does an expression data set show? | [gene_network()], [weft_report()] | `weft-in-ten-minutes` |
+#' | Are the data sound? Which samples are outliers? | [gene_quality()], [gene_outliers()] | `weft-in-ten-minutes` |
+#' | Which genes differ between groups? | [gene_ranking()] | `differences-between-groups` |
+#' | Which features say most about a class? | [mi_rank()], [mi_select()], [discretize()] | `genes-alone-and-together` |
+#' | Which do so only together? | [mi_pairs()], [mi_triples()], [mi_tuples()] | `gwas-pair-scan` |
+#' | What do genotypes in PLINK files show? | [plink_file()], [read_plink()], [mi_pairs()] | `gwas-pair-scan` |
+#' | Which variants interact, given covariates? | [pair_scan()] | `gwas-pair-scan` |
+#' | Which features depend on each other? | [mi_matrix()], [mi_network()] | `genes-alone-and-together` |
+#' | Which modules do genes form? | [gene_modules()], [module_preservation()] | `from-a-matrix-to-modules` |
+#' | Which genes drive which? | [regulation()], [gene_regulation()] | `which-genes-drive-which` |
+#' | Does a network differ between conditions? | [regulation()] with `compare` | `which-genes-drive-which` |
+#' | Which variables may cause which? | [bn_learn()], [bn_exact()], [bn_search()] | `from-expression-to-a-causal-network` |
+#' | How certain is each of these edges? | [bn_features()], [bn_compare()] | `from-expression-to-a-causal-network` |
+#' | In which directions do the data vary? | [pca()], [pca_choose_k()], [kernel_pca()] | `components-of-wide-data` |
+#' | Which groups do the samples form? | [gene_clusters()] | `weft-in-ten-minutes` |
+#' | Which groups do single cells form? | [weft_import()], [gene_cells()], [regulation()] | `hundred-thousand-cells` |
+#' | How are points distributed? | [kde()], [kernel_sum()], [kernel_bandwidth()] | `a-million-points` |
+#' | How does a value depend on others? | [kernel_regression()], [gp_regression()], [svm_predict()] | `a-million-points` |
+#' | Which rows and columns form groups? | [irm()], [read_bag_of_words()] | `genes-by-samples` |
+#' | Which known sets of genes are involved? | [gene_sets()], [gene_sets_ranked()], [read_gmt()] | |
+#' | How do I pass a network on? | [as_igraph()], [network_convert()], [write_network()], [bn_convert()] | `coming-from` |
+#' | How do I add results to the data, or plot them? | [add_results()], [autoplot] | `coming-from` |
+#' | What does this machine have? | [weft_sitrep()], [weft_install_cuda()] | `running-on-gpus-and-clusters` |
+#' | Where does a call run? | [weft_run()], [weft_backend()], [weft_options] | `running-on-gpus-and-clusters` |
+#' | How long does a call take? | dry runs of [weft_run()], [weft_calibrate()] | `benchmarks`, `how-weft-computes` |
+#' | Which data can I try? | [weft_example()] | |
 #'
-#' The last column names vignettes, which open by calls such as `vignette("gwas-pair-scan")`.
+#' The last column names a vignette, which a call such as `vignette("gwas-pair-scan")` opens.
 #'
-#' @section Saved results: A result that [saveRDS()] wrote works after [readRDS()] in another session, and on a machine
-#'   without a device. Its attribute `format` is the number of its format, at present 1. A function that is given a
-#'   result checks that number and the types, lengths and ranges of the parts that it uses, and rejects a result of
-#'   another format, without a number, or with a damaged part by an error of class `weft_error_input`. Packs, device
-#'   matrices and other handles end with the session. A checkpoint of [irm()] and a store have checksums, too.
+#' @section Saved results: A result saved with [saveRDS()] works after [readRDS()] in another session, also on a machine
+#'   without a device. Its attribute `format` is the number of its format, at present 1. Each function checks this
+#'   number, and the types, lengths and ranges of the parts that it uses. If the number is missing or different, or if a
+#'   part is damaged, the function stops with an error of class `weft_error_input`. Packs, device matrices and other
+#'   handles end with the session. A checkpoint of [irm()] and a store also have checksums.
 #'
 #' @keywords internal
 #' @useDynLib weft, .registration = TRUE
@@ -52,20 +57,21 @@ generics::glance
 
 #' Options and environment variables
 #'
-#' An argument of a call comes before an option, an option before an environment variable.
+#' These options and environment variables set defaults for a session. For example, `options(weft.threads = 1)` limits
+#' weft to one thread. An argument of a call overrides an option, and an option overrides an environment variable.
 #'
 #' | option | variable | meaning |
 #' |---|---|---|
 #' | `weft.backend` | `WEFT_BACKEND` | `"auto"` (default), `"cpu"` or `"cuda"`; see [weft_backend()] |
-#' | `weft.threads` | `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` | most threads to use; see [weft_threads()] |
+#' | `weft.threads` | `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` | the largest number of threads; see [weft_threads()] |
 #' | `weft.device` | `CUDA_VISIBLE_DEVICES` | which device, from 0 (default 0) |
 #' | `weft.devices` | | the devices of calls that take several, `"all"` or numbers from 0; see [weft_devices()] |
-#' | `weft.device_memory` | | most bytes of each device's memory to use; work that needs more is done in chunks |
-#' | `weft.memory` | | most bytes for planes of a [plink_file()] in [mi_pairs()] (default: 0.7 of what is free) |
+#' | `weft.device_memory` | | bytes of each device's memory that weft may use; work that needs more is done in chunks |
+#' | `weft.memory` | | bytes for the genotypes of a [plink_file()] in [mi_pairs()] (default: 0.7 of the free memory) |
 #' | `weft.calibrate` | `WEFT_CALIBRATE` | whether `"auto"` measures this machine; see [weft_calibrate()] |
 #' | `weft.balance` | | over ranks, queries go to a rank with less than this share of the work (default 0.5; 0: never) |
-#' | `weft.progress` | | show progress bars: default only in interactive sessions |
-#' | | `WEFT_SIMD` | cap on the CPU's vector instructions: `"portable"`, `"avx2"`, `"avx512"` |
+#' | `weft.progress` | | whether to show progress bars (default: only in interactive sessions) |
+#' | | `WEFT_SIMD` | the most advanced vector instructions to use: `"portable"`, `"avx2"`, `"avx512"` |
 #'
 #' @name weft_options
 #' @examples
