@@ -89,7 +89,7 @@ weigh_backends <- function(backend, predicted) {
                i = "`weft_sitrep()` shows what this machine has; `run = \"cpu\"` gives the same result.")
   }
   if (is.null(predicted) || !worth_a_device(predicted$cpu - predicted$cuda)) {
-    return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
+    return(list(name = "cpu", reason = if (is.null(predicted)) "a device would not be faster"
                                        else sprintf("about %s of work, too little for a device",
                                                     seconds_text(predicted$cpu))))
   }

@@ -20,7 +20,7 @@ bpcells_import <- function(path, samples, memory) {
   if (turned) names <- rev(names)
   for (side in 1:2) {
     if (!is.null(names[[side]]) && length(names[[side]]) != source[[c("n", "p")[side]]]) {
-      wrong_file(file, sprintf("It has %d names for %.0f.", length(names[[side]]), source[[c("n", "p")[side]]]))
+      wrong_file(file, sprintf("It has %d names instead of %.0f.", length(names[[side]]), source[[c("n", "p")[side]]]))
     }
   }
   source["row_names"] <- names[1L]

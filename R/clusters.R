@@ -99,12 +99,13 @@ gene_clusters <- function(x, k = NULL, genes = NULL, max_clusters = NULL, method
   need_args("x")
   method <- check_choice(method, c("consensus", "irm"), "method")
   if (method == "irm") {
-    if (!is.null(k)) abort_input("`k` must be left out for `method = \"irm\"`.", i = "`max_clusters` bounds it.")
+    if (!is.null(k)) abort_input("`k` must be left out for `method = \"irm\"`.",
+                                 i = "`max_clusters` limits the number of groups.")
     return(irm_clusters(checked_data(x), genes, max_clusters, chains %||% 4, sweeps %||% 100, seed, run))
   }
   for (arg in c("chains", "sweeps")[c(!is.null(chains), !is.null(sweeps))]) {
     abort_input(sprintf("`%s` must be left out unless `method` is \"irm\".", arg),
-                i = "For co-clustering: `method = \"irm\"`. `k` gives a number of groups.")
+                i = "`method = \"irm\"` is for co-clustering; `k` sets the number of groups.")
   }
   started <- proc.time()[[3L]]
   if (!is.null(run$backend)) check_choice(run$backend, backends, "backend")
@@ -117,7 +118,7 @@ gene_clusters <- function(x, k = NULL, genes = NULL, max_clusters = NULL, method
   if (!is.null(k)) k <- check_number(k, "k", min = 1, max = n %/% 4, whole = TRUE)
   most <- check_number(max_clusters %||% max(30, k), "max_clusters", min = 1, max = 1000, whole = TRUE)
   if (!is.null(k) && k > most) {
-    abort_input("`k` must be at most `max_clusters`.", x = sprintf("They are %.0f and %.0f.", k, most))
+    abort_input("`k` must be at most `max_clusters`.", x = sprintf("`k` is %.0f, and `max_clusters` is %.0f.", k, most))
   }
   how <- list(key = random_key(seed), control = run_control("cpu", run$threads, run$progress, task = "Grouping"))
   samples <- consensus_groups(space$scores, k, most, how)
@@ -177,7 +178,7 @@ scaled_columns <- function(x) {
 cluster_space <- function(x, genes, components, seed, run) {
   if (inherits(x, "prcomp")) {
     if (!is.null(components) || !is.null(genes)) {
-      abort_input("`genes` and `components` must be left out where `x` has components already.")
+      abort_input("`genes` and `components` must be left out if `x` has components already.")
     }
     return(space_of(checked_components(x, "x")))
   }
@@ -189,8 +190,8 @@ cluster_space <- function(x, genes, components, seed, run) {
   } else if (!is.null(components)) {
     pc <- checked_components(components, "components")
     if (nrow(pc$x) != nrow(q$x)) {
-      abort_input("`components` must be those of `x`.",
-                  x = sprintf("They are of %s, and `x` has %s.", several(nrow(pc$x), "sample"),
+      abort_input("`components` must be made from `x`.",
+                  x = sprintf("They have %s, and `x` has %s.", several(nrow(pc$x), "sample"),
                               several(nrow(q$x), "sample")))
     }
     return(space_of(pc))
@@ -533,7 +534,7 @@ print.weft_clusters <- function(x, ...) {
 consensus_text <- function(r, word = "gene") {
   n <- length(r$cluster)
   genes <- if (!is.null(r$gene_cluster)) {
-    if (max(r$gene_cluster) == 1L) sprintf("; the %s form none", several(length(r$gene_cluster), word))
+    if (max(r$gene_cluster) == 1L) sprintf("; the %s form no groups", several(length(r$gene_cluster), word))
     else sprintf("; %s form %s", several(length(r$gene_cluster), word), several(max(r$gene_cluster), "group"))
   }
   if (r$k == 1L) {
@@ -545,14 +546,14 @@ consensus_text <- function(r, word = "gene") {
                  several(n, "sample"), several(r$k, "group"),
                  if (r$k <= 12L) joined(format_whole(size)) else sprintf("%d to %d", min(size), max(size)),
                  if (sure == n) "all" else format_whole(sure)),
-         if (r$given) " (their number was given)", genes,
+         if (r$given) " (this number was given)", genes,
          if (!r$converged) paste("; a group was found again in fewer than half of the subsamples' partitions: do not",
                                  "interpret the groups"))
 }
 
 one_group_reason <- function(r) {
   if (!ncol(r$components$x)) return("no component stands out from data without dependence between genes")
-  if (r$given) return("this was asked for")
+  if (r$given) return("`k` was 1")
   if (!nrow(r$stability)) return("too few samples differ")
   first <- r$stability[1L, ]
   if (first$p_value > first$level) {
@@ -570,9 +571,9 @@ cost_consensus <- function(n, p) {
 
 # For the paragraph on methods of a report.
 clusters_methods <- function(r) {
-  sprintf(paste("Samples were grouped on %s by k-means, started from the groups between which their density has a",
-                "valley that is deeper than in data with the same covariances and no groups (level %g, %d null data",
-                "sets), with a vote of %d subsamples."), several(ncol(r$components$x), "principal component"),
+  sprintf(paste("Samples were divided on %s where their density has a valley that is deeper than in data with the same",
+                "covariances and no groups (level %g, %d null data sets). The groups were refined by k-means and by a",
+                "vote of %d subsamples."), several(ncol(r$components$x), "principal component"),
           cluster_settings$level, cluster_settings$null_sets, cluster_settings$subsamples)
 }
 
@@ -587,7 +588,8 @@ as.data.frame.weft_clusters <- function(x, ..., what = c("samples", "genes")) {
   if (what == "samples") {
     return(data.frame(sample = named(r$cluster), cluster = unname(r$cluster), probability = unname(r$probability)))
   }
-  if (is.null(r$gene_cluster)) abort_input("`x` must have groups of genes.", x = "They were made without loadings.")
+  if (is.null(r$gene_cluster)) abort_input("`x` must have groups of genes.",
+                                           x = "It was made from components without loadings.")
   data.frame(gene = named(r$gene_cluster), cluster = unname(r$gene_cluster))
 }
 

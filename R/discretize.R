@@ -45,7 +45,7 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   if (!is.null(run$backend)) cpu_only(run$backend, "Columns are cut")
   if (is.numeric(method) && length(method) == 1L) {
     abort_input("`method` must be the name of a method.", x = paste0("It is ", describe(method), "."),
-                i = sprintf("A number of bins goes into `bins = %s`.", describe(method)))
+                i = sprintf("Give a number of bins as `bins = %s`.", describe(method)))
   }
   method <- check_choice(method, c("equalfreq", "equalwidth", class_cuts, "sd"), "method")
   bins <- check_number(bins, "bins", min = 1, max = 65535, whole = TRUE)
@@ -54,7 +54,7 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   frame <- memory_errors(bins_frame(x, assay))
   if (by_class && is.null(class)) {
     abort_input(sprintf("`class` must be given for method \"%s\".", method),
-                i = "\"equalfreq\" and \"equalwidth\" need none.")
+                i = "\"equalfreq\" and \"equalwidth\" need no class.")
   }
   target <- if (by_class) class_input(class, x, nrow(frame))
   numbers <- binned_columns(frame)
@@ -206,8 +206,8 @@ predict.weft_bins <- function(object, newdata, ...) {
   if (identical(names(frame)[known], names(rules))) return(apply_rules(frame, known, rules))
   twice <- unique(c(names(rules)[duplicated(names(rules))], names(frame)[known][duplicated(names(frame)[known])]))
   if (length(twice)) {
-    abort_input("Columns of `newdata` must have unique names to be found by name.",
-                x = sprintf("Twice: %s.", label_some(twice)))
+    abort_input("Columns of `newdata` must have unique names, because they are matched by name.",
+                x = sprintf("These occur twice: %s.", label_some(twice)))
   }
   apply_rules(frame, known, rules[match(names(frame)[known], names(rules))])
 }
@@ -279,7 +279,7 @@ bin_input <- function(x, bins, assay = NULL, threads = NULL, arg = "x") {
 # where `assay` is what is left to be chosen. Without bins they stay as they are.
 with_bins <- function(x, class, bins, assay = NULL, threads = NULL) {
   if (inherits(x, "weft_mi_pack")) abort_input("`bins` must be NULL for a pack.",
-                                               i = "Give it to `mi_pack()`, or cut with `discretize()`.")
+                                               i = "Give `bins` to `mi_pack()`, or use `discretize()` first.")
   if (is.null(bins)) return(list(x = x, class = class, assay = assay))
   if (is.null(class)) return(list(x = bin_input(x, bins, assay, threads)))
   if (is_experiment(x)) {

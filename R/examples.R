@@ -54,7 +54,7 @@ weft_example <- function(name = NULL, n = NULL, p = NULL, seed = 1, batch = 0.5,
                   c(NA, NA))
   real <- anyNA(usual)
   if (real && !(is.null(n) && is.null(p))) abort_input("`n` and `p` are for simulated sets.",
-                                                       x = sprintf("\"%s\" is a real one.", name))
+                                                       x = sprintf("\"%s\" is a real set.", name))
   if (!real) {
     n <- check_number(n %||% usual[1L], "n", min = 10, max = 1e6, whole = TRUE)
     p <- check_number(p %||% usual[2L], "p", min = switch(name, points = 2, 12), max = if (name == "points") 2 else 1e5,
@@ -77,7 +77,7 @@ example_table <- function() {
   have <- function(package) nzchar(system.file(package = package)) # loading multtest takes a second
   as_frame(list(
     name = example_names,
-    what = c("gene expression from a known network, with batches, gaps and outliers",
+    what = c("gene expression from a known network, with batches, missing values and outliers",
              "genotypes with an epistatic pair",
              "documents and words with themes", "clustered points", "leukaemia, 38 patients, 3,051 genes",
              "leukaemia, 128 patients, 12,625 probe sets"),

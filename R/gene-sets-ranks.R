@@ -40,8 +40,8 @@ gene_sets_ranked <- function(x, sets, min_size = 5, max_size = 500) {
     if (is.null(fit$ranking)) abort_no_result("There is no ranking.", fit, "ranking")
     found <- reading("x", ranked_sets(fit, sets, min_size, max_size))
     if (is.null(found) && !has_directions(fit$ranking)) {
-      abort_input("`x` must have a ranking with a direction: of two classes, or along a number.",
-                  i = "`gene_sets()` tests its best genes.")
+      abort_input("`x` must have a ranking with a direction: two classes, or a number as outcome.",
+                  i = "`gene_sets()` tests the best genes of any ranking.")
     }
   } else {
     x <- ranked_vector(x)

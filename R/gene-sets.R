@@ -129,7 +129,7 @@ gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "
     queries <- fit_lists(checked_fit(x, "x"), from, fdr, hubs)
   } else if (inherits(x, "weft_modules")) {
     if (!is.null(universe)) abort_input("`universe` must be left out here.",
-                                        x = "It is all genes that could be grouped.")
+                                        x = "The result of `gene_modules()` says which genes were grouped.")
     queries <- module_lists(check_modules(x, "x"))
   } else {
     queries <- user_lists(x, universe)
@@ -151,8 +151,8 @@ sets_of <- function(sets) {
   if (!is.data.frame(sets)) return(check_sets(sets, "sets"))
   word <- function(v) is.character(v) || is.factor(v)
   if (ncol(sets) != 2L || !nrow(sets) || !word(sets[[1L]]) || !word(sets[[2L]])) {
-    abort_input(paste("`sets` as a data frame must have two columns of text: names of sets, and a gene of the set in",
-                      "each row."),
+    abort_input(paste("If `sets` is a data frame, it must have two columns of text: the name of a set, and one of its",
+                      "genes in each row."),
                 x = paste0("It is ", describe(sets), "."), i = "For example `sets[c(\"gs_name\", \"gene_symbol\")]`.")
   }
   for (j in 1:2) check_factor(sets[[j]], sprintf("Column %d of `sets`", j))
@@ -204,7 +204,7 @@ user_lists <- function(x, universe) {
   outside <- lapply(lists, setdiff, universe)
   if (any(lengths(outside) > 0L)) {
     abort_input("All genes of `x` must be in `universe`.",
-                x = sprintf("Missing there: %s.", label_some(unlist(outside))))
+                x = sprintf("Not in `universe`: %s.", label_some(unlist(outside))))
   }
   list(list(lists = lists, universe = universe))
 }
@@ -288,8 +288,8 @@ print.weft_gene_sets <- function(x, n = 10L, ...) {
   if (!all(c(whole, "p_value") %in% names(x)) || is.null(attr(x, "universe"))) return(print_as_frame(x, n))
   check_result(x, text = c("query", "set"), numbers = c("size", "listed", "overlap", "q_value", "p_value"))
   n <- check_number(n, "n", min = 0, whole = TRUE)
-  cat(sprintf("%s against %s: %d at a false discovery rate of 0.05\n", several(length(unique(x$query)), "list"),
-              several(length(unique(x$set)), "set"), sum(x$q_value <= 0.05)))
+  cat(sprintf("%s tested against %s: %d significant at a false discovery rate of 0.05\n",
+              several(length(unique(x$query)), "list"), several(length(unique(x$set)), "set"), sum(x$q_value <= 0.05)))
   shown <- utils::head(as.data.frame(x)[c(whole, "p_value")], n)
   short <- function(v) if (is.double(v)) signif(v, 3) else if (is.character(v)) cut_name(valid_utf8(v), 32L) else v
   shown[] <- lapply(shown, short)

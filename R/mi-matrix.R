@@ -67,7 +67,7 @@ mi_matrix <- function(x, y = NULL,
   need_args("x")
   if (is_estimator(y)) {
     abort_input("`y` must be data like `x`, or left out.", x = paste0("It is ", describe(y), "."),
-                i = sprintf("An estimator goes into `estimator = %s`.", describe(y)))
+                i = sprintf("Give an estimator as `estimator = %s`.", describe(y)))
   }
   estimator <- check_choice(estimator, c(count_estimators, numeric_estimators), "estimator")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
@@ -189,7 +189,7 @@ numeric_matrix <- function(x, y, estimator, how, run) {
     fail_missing(b$names, missing[[2L]], "y", level = FALSE)
   }
   if (estimator == "ksg" && n > 0 && k >= n) {
-    abort_input("`k` must be less than the number of rows.", x = sprintf("It is %d, with %d rows.", k, n))
+    abort_input("`k` must be less than the number of rows.", x = sprintf("`k` is %d, and there are %d rows.", k, n))
   }
   pairs <- a$p * (if (is.null(b)) a$p / 2 else b$p)
   chosen <- choose_backend(run$backend,
@@ -241,7 +241,7 @@ count_missing <- function(input, estimator, arg) {
   if (estimator %in% c("pearson", "ksg") && any(bad <- colSums(is.infinite(input$data)) > 0)) {
     abort_input(sprintf("`%s` must be finite for this estimator.", arg),
                 x = sprintf("Infinite values in %s.", label_some(input$names[bad])),
-                i = "Ranks take infinite values: `\"spearman\"`.")
+                i = "\"spearman\", which uses ranks, takes infinite values.")
   }
   colSums(is.na(input$data))
 }

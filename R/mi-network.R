@@ -64,7 +64,7 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   need_args("x")
   if (is_estimator(method)) {
     abort_input("`method` must be the name of a method.", x = paste0("It is ", describe(method), "."),
-                i = sprintf("An estimator goes into `estimator = %s`.", describe(method)))
+                i = sprintf("Give an estimator as `estimator = %s`.", describe(method)))
   }
   method <- check_choice(method, names(network_methods), "method")
   eps <- check_number(eps, "eps", min = 0)
@@ -137,14 +137,14 @@ information_of <- function(net) {
 }
 
 # Those of src/mi/networks/kinds.h: how reports cite each, and what the weight of an edge is.
-weight_is_information <- "is the mutual information of the two: 0 where they do not depend on each other"
-weight_is_information_left <- paste("is the mutual information of the two less what other genes already tell about",
-                                    "the second")
+weight_is_information <- "is the mutual information of the two: 0 if they do not depend on each other"
+weight_is_information_left <- paste("is the mutual information of the two minus what other genes already say",
+                                    "about the second")
 network_methods <- list(
   aracne = list(cite = "ARACNE (Margolin and others 2006)", weight = weight_is_information),
   clr = list(cite = "CLR (Faith and others 2007)",
-             weight = paste("says by how many standard deviations the mutual information of the two exceeds what each",
-                            "usually has with others")),
+             weight = paste("is the excess of the mutual information of the two over their usual information with",
+                            "others, in standard deviations")),
   mrnet = list(cite = "MRNET (Meyer and others 2007)", weight = weight_is_information_left),
   mrnetb = list(cite = "MRNETB (Meyer and others 2010)", weight = weight_is_information_left),
   relnet = list(cite = "a threshold (relevance network)", weight = weight_is_information)
@@ -169,8 +169,8 @@ untested_estimators <- c("ksg", "miller-madow", "shrink", "schurmann-grassberger
 abort_untested <- function(m, method, estimator = attr(m, "estimator")) {
   must <- if (method == "relnet") "`threshold` must be given" else "`fdr` must be NULL"
   abort_input(paste0(must, ": there is no test of this information."),
-              x = if (is.null(estimator)) "It is a plain matrix." else sprintf("It is from \"%s\".", estimator),
-              i = "\"empirical\" counts without missing values, and correlations, have one.")
+              x = if (is.null(estimator)) "It is a plain matrix." else sprintf("Its estimator is \"%s\".", estimator),
+              i = "Correlations and \"empirical\" counts without missing values have a test.")
 }
 
 # Information up to this is what rounding leaves of independence; a matrix from elsewhere has a scale of its own.
@@ -182,7 +182,7 @@ network_backend <- function(method, p, run) {
   plan <- function() mi_plan("networks", kind = method, p = p, threads = run$threads)
   if (is.finite(plan()$cuda)) return(choose_backend(run$backend, plan()))
   if (!is.null(run$backend)) check_choice(run$backend, backends, "backend")
-  list(name = "cpu", reason = "the method is too little for a device", plan = plan())
+  list(name = "cpu", reason = "the method has too little work for a device", plan = plan())
 }
 
 # A matrix of information stays, and a square one whose rows and columns have the same names; everything else is data.

@@ -53,7 +53,7 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   if (missing(k)) k <- min(k, input$p)
   k <- check_number(k, "k", min = 0, whole = TRUE)
   if (k > input$p) abort_input("`k` must be at most the number of features.",
-                               x = sprintf("It is %g of %d.", k, input$p))
+                               x = sprintf("`k` is %g, and there are %d features.", k, input$p))
   target <- class_input(given$class, given$x, input$n)
   check_some_rows(target$codes, na)
   if (na == "fail") fail_missing(input$names, column_facts(input, na, run$threads)$missing, "x")

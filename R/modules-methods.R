@@ -65,8 +65,8 @@ print.weft_modules <- function(x, n = 10L, ...) {
   }
   found <- which(r$relations$q_value <= 0.05)
   if (!is.null(r$relations)) {
-    cat(sprintf("%d of %s of modules with class or traits at a false discovery rate of 0.05\n", length(found),
-                several(nrow(r$relations), "relation")))
+    cat(sprintf("%d of %s between modules and class or traits %s significant at a false discovery rate of 0.05\n",
+                length(found), several(nrow(r$relations), "relation"), if (length(found) == 1L) "is" else "are"))
   }
   invisible(x)
 }
@@ -83,7 +83,7 @@ modules_text <- function(r) {
            if (min(size) == max(size)) several(size[1L], "gene") else sprintf("%s to %s genes", thousands(min(size)),
                                                                                      thousands(max(size)))),
          if (k) sprintf("; %s in none", if (grey) several(grey, "gene") else "no gene"),
-         if (lost) sprintf("; %s %s not kept, as subsamples did not confirm %s", if (k) several(lost, "more group")
+         if (lost) sprintf("; %s %s not kept, because subsamples did not confirm %s", if (k) several(lost, "more group")
                            else several(lost, "group"), if (lost == 1L) "was" else "were",
                            if (lost == 1L) "it" else "them"))
 }
@@ -95,8 +95,8 @@ as.data.frame.weft_modules <- function(x, ..., what = c("genes", "modules", "rel
   what <- check_choice(what, c("genes", "modules", "relations"), "what")
   if (what == "modules") return(r$modules)
   if (what == "relations") {
-    if (is.null(r$relations)) abort_input("`x` must have relations.", x = "It was made without a class and traits.",
-                                          i = "`gene_modules(x, class, traits = )` makes them.")
+    if (is.null(r$relations)) abort_input("`x` must have relations.", x = "It was made without a class or traits.",
+                                          i = "`gene_modules(x, class, traits = )` tests them.")
     return(r$relations)
   }
   at <- cbind(seq_along(r$module), pmax(r$module, 1L))

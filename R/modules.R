@@ -115,11 +115,11 @@ fewest_for_modules <- 12L # samples
 
 check_for_modules <- function(q) {
   if (q$kind == "levels") {
-    abort_input("`x` must be expression to have modules.", x = "It has genotypes or other levels.",
-                i = "`mi_network()` and `irm()` group levels.")
+    abort_input("`x` must be expression data.", x = "It has genotypes or other levels.",
+                i = "Use `irm()` to group levels, or `mi_network()` for a network.")
   }
   if (nrow(q$x) < fewest_for_modules) {
-    abort_input(sprintf("`x` must have at least %d samples to have modules.", fewest_for_modules),
+    abort_input(sprintf("`x` must have at least %d samples for modules.", fewest_for_modules),
                 x = sprintf("It has %s.", several(nrow(q$x), "sample")))
   }
 }
@@ -149,7 +149,7 @@ network_pairs_of <- function(network, genes) {
   ends <- cbind(match(edges$from, genes), match(edges$to, genes))
   lost <- setdiff(c(edges$from, edges$to), genes)
   if (length(lost)) {
-    abort_input("`network` must be of the genes of `x`.", x = sprintf("`x` has no %s.", label_some(lost)))
+    abort_input("`network` must be made from the genes of `x`.", x = sprintf("`x` has no %s.", label_some(lost)))
   }
   weight <- abs(edges$weight)
   use <- which(is.finite(weight) & weight > 0 & ends[, 1L] != ends[, 2L])

@@ -155,8 +155,8 @@ sum_subjects <- function(x, formula, frame, subject) {
     formula <- stats::update(formula, stats::as.formula(call("~", call("+", as.name(name), as.name("."))), baseenv()))
     notes <- c(notes, "Every subject has several sums: subjects are blocks of the model.")
   } else if (any(repeated) && !in_model) {
-    notes <- c(notes, sprintf(paste("%s of %s subjects have several sums, which are taken as independent; the name of",
-                                    "the subject in the formula makes subjects blocks."), sum(repeated),
+    notes <- c(notes, sprintf(paste("%s of %s subjects have several sums, which are treated as independent; to make",
+                                    "subjects blocks, add them to the formula."), sum(repeated),
                               length(repeated)))
   }
   list(x = summed, frame = frame, formula = formula, notes = notes)

@@ -53,7 +53,8 @@ scaled_design <- function(design) {
 check_formula <- function(formula, parts, frame) {
   if (attr(parts, "response")) {
     abort_input("The formula must have only a right side.",
-                x = sprintf("It is `%s`.", formula_text(formula)), i = "Genes are its left side: `~ batch + class`.")
+                x = sprintf("It is `%s`.", formula_text(formula)),
+                i = "The genes are the left side; give, for example, `~ batch + class`.")
   }
   if ("|" %in% all.names(formula) || "||" %in% all.names(formula)) {
     abort_input("The formula must not have random effects.", x = sprintf("It is `%s`.", formula_text(formula)),
@@ -84,7 +85,8 @@ model_frame <- function(parts, frame) {
   lost <- which(!stats::complete.cases(frame[used]))
   if (length(lost)) {
     abort_input("Every variable of the formula must be known for every sample.",
-                x = sprintf("Missing for %d of %d samples, the first in row %d.", length(lost), nrow(frame), lost[1L]),
+                x = sprintf("Values are missing for %d of %d samples, the first in row %d.", length(lost), nrow(frame),
+                            lost[1L]),
                 i = "Leave these samples out.")
   }
   environment(parts) <- new.env(parent = asNamespace("stats"))
@@ -95,7 +97,7 @@ model_frame <- function(parts, frame) {
   made[] <- lapply(made, function(v) if (is.character(v) || is.logical(v)) factor(sortable_text(v)) else v)
   bad <- names(made)[vapply(made, function(v) is.numeric(v) && !all(is.finite(v)), NA)]
   if (length(bad)) abort_input("Variables of the formula must be finite.",
-                               x = sprintf("%s is not, for some samples.", label_some(bad)))
+                               x = sprintf("%s has infinite values.", label_some(bad)))
   single <- names(made)[vapply(made, function(v) is.factor(v) && nlevels(v) < 2L, NA)]
   if (length(single)) abort_input("Every variable of the formula must have at least two values.",
                                   x = sprintf("%s has one.", label_some(single)))
@@ -143,14 +145,14 @@ check_rank <- function(design, term) {
     }, "")
     abort_input("Variables must not follow from each other.",
                 x = paste0(paste(utils::head(from, 3L), collapse = "; "), "."),
-                i = sprintf("Their effects cannot be told apart from that of `%s`, or from each other: leave one out.",
-                            term))
+                i = sprintf(paste("Their effects cannot be separated from the effect of `%s` or from each other: leave one",
+                                  "out."), term))
   }
   if (nrow(design) <= ncol(design)) {
     abort_input("There must be more samples than the model has coefficients.",
                 x = sprintf("%s and %s: no sample is left to estimate a variance from.",
                             several(nrow(design), "sample"), several(ncol(design), "coefficient")),
-                i = "Two samples of one class and one of another are the least.")
+                i = "A model needs at least two samples of one class and one of another.")
   }
 }
 
@@ -174,7 +176,7 @@ with_contrasts <- function(model, contrasts) {
     return(model)
   }
   if (is.null(model$levels)) {
-    abort_input("`contrasts` must be left out where the tested term is not a class.",
+    abort_input("`contrasts` must be left out if the tested term is not a class.",
                 x = sprintf("The term is `%s`.", model$term))
   }
   wanted <- contrast_matrix(contrasts, model$levels)

@@ -254,13 +254,13 @@ group_spread <- function(fit, model, weight = NULL) {
   list(known = TRUE, weight = exp(mean(level) - own)[model$group + 1L],
        clear = p <= clear_p && (wrong[2L] >= distorted || wrong[1L] <= 1 / distorted && by_gene < distorted),
        by_class = by_gene >= far_distorted,
-       said = sprintf("Over all genes, the variance of %s is %s times that of %s: samples are weighted by class.",
-                      model$levels[high], ratio, model$levels[low]),
+       said = sprintf(paste("Over all genes, the variance of %s is %s times the variance of %s: samples are weighted by",
+                            "class."), model$levels[high], ratio, model$levels[low]),
        differing = if (by_gene >= far_distorted) {
-         "Which class varies more depends on the gene: each class has a variance of its own in the test."
+         "The class that varies more depends on the gene: each class has its own variance in the test."
        } else if (by_gene >= distorted) {
-         paste("Which class varies more depends somewhat on the gene, and classes differ in size: p-values of single",
-               "genes are approximate.")
+         paste("The class that varies more depends somewhat on the gene, and classes differ in size: p-values of",
+               "single genes are approximate.")
        })
 }
 
@@ -388,7 +388,7 @@ model_notes <- function(values, model) {
   notes <- NULL
   samples <- tabulate(model$group + 1L, length(model$levels))
   single <- model$levels[samples == 1L]
-  if (length(single)) notes <- sprintf("%s has one sample only: its variance is taken from the other classes.",
+  if (length(single)) notes <- sprintf("%s has only one sample: its variance is taken from the other classes.",
                                        label_some(single))
   if (!is.null(values$log_size) && length(samples) == 2L && min(samples) >= 2L) {
     depth <- split(values$log_size, model$group)
@@ -397,7 +397,7 @@ model_notes <- function(values, model) {
       apart <- 2^abs(mean(depth[[1L]]) - mean(depth[[2L]]))
       if (p <= 0.01 && apart >= 1.5) {
         notes <- c(notes, sprintf(paste("Totals times scaling factors differ between the classes by a factor of %s:",
-                                        "differences of genes with few counts may come from it."),
+                                        "differences in genes with few counts may be due to this."),
                                   format(signif(apart, 2))))
       }
     }
@@ -410,8 +410,8 @@ model_notes <- function(values, model) {
 shift_note <- function(fit) {
   genes <- sum(fit$variance > 0 & colSums(is.na(fit$group_variance)) < nrow(fit$group_variance), na.rm = TRUE)
   if (genes < 10L || mean((fit$sample_shift / genes)^2) < shifted^2) return(NULL)
-  paste("Values of whole samples are shifted against each other by half of a gene's standard deviation or more: many",
-        "genes may differ by this alone. Normalise the samples first.")
+  paste("Whole samples are shifted against each other by half of a gene's standard deviation or more: many",
+        "genes may differ for this reason alone. Normalise the samples first.")
 }
 
 shifted <- 0.5 # of a gene's standard deviation, over samples; normalised data have .01 to .35

@@ -63,7 +63,7 @@ as_run <- function(run = NULL, ranks = FALSE, dry_run = FALSE) {
   }
   if (run$ranks && !ranks) {
     abort_input("`weft_run(ranks = TRUE)` must be given to a function that ranks share.",
-                i = "`?weft_ranks` names them; every rank may call this one for itself.")
+                i = "`?weft_ranks` lists these functions; each rank can call this one by itself.")
   }
   if (run$dry_run && !dry_run) {
     abort_input("`weft_run(dry_run = TRUE)` must be given to a function that predicts its work.",
@@ -80,7 +80,7 @@ workers_of <- function(param) {
   need_package("BiocParallel", "A BPPARAM")
   workers <- tryCatch(BiocParallel::bpnworkers(param), error = function(e) NULL)
   if (!is_numbers(workers, 1L, min = 1, max = 4096, whole = TRUE)) {
-    abort_input("A BPPARAM must say how many workers it has, from 1 to 4096.",
+    abort_input("A BPPARAM must have 1 to 4096 workers.",
                 x = paste0("It is ", describe(param), "."))
   }
   workers
@@ -100,7 +100,7 @@ check_control <- function(control, settings) {
   }
   if (anyDuplicated(names(control))) {
     abort_input("`control` must be a list that holds each setting once.",
-                x = sprintf("There are several of %s.", label_some(names(control)[duplicated(names(control))])))
+                x = sprintf("%s occurs more than once.", label_some(names(control)[duplicated(names(control))])))
   }
   structure(do.call(settings, control, quote = TRUE), given = names(control))
 }

@@ -79,13 +79,13 @@ anndata_table <- function(file, where, count) {
   data <- lapply(stats::setNames(nm = as.character(order)), function(name) {
     column <- anndata_column(file, paste0(where, "/", name), where, name)
     if (!is.null(column) && length(column) != count) {
-      wrong_file(file, sprintf("\"%s/%s\" has %d values for %.0f.", where, name, length(column), count))
+      wrong_file(file, sprintf("\"%s/%s\" has %d values instead of %.0f.", where, name, length(column), count))
     }
     column
   })
   names <- if (file$has(paste0(where, "/", index))) as.character(file$read(paste0(where, "/", index)))
   if (!is.null(names) && length(names) != count) {
-    wrong_file(file, sprintf("\"%s\" has %d names for %.0f.", where, length(names), count))
+    wrong_file(file, sprintf("\"%s\" has %d names instead of %.0f.", where, length(names), count))
   }
   list(names = names, data = data[!vapply(data, is.null, NA)])
 }
@@ -96,7 +96,7 @@ record_table <- function(file, where, count) {
   table <- as.list(file$read(where))
   size <- unique(lengths(table))
   if (length(size) > 1L || length(size) == 1L && size != count) {
-    wrong_file(file, sprintf("\"%s\" has %s records for %.0f.", where, label_some(size), count))
+    wrong_file(file, sprintf("\"%s\" has %s records instead of %.0f.", where, label_some(size), count))
   }
   index <- intersect(c("index", "_index", "obs_names", "var_names", "smp_names", "row_names", "col_names"),
                      names(table))

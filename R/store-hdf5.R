@@ -67,7 +67,7 @@ hdf5_import <- function(path, samples, layer, memory) {
     else tenx_import(file, layer, memory)
   })
   if (!is.null(samples)) {
-    abort_input("`samples` must be NULL for HDF5 files, which say themselves where samples are.")
+    abort_input("`samples` must be NULL for HDF5 files, because their format says where samples are.")
   }
   for (note in source$notes) weft_warn("import", note$message, note$i) # a child's warnings are not heard
   source
@@ -92,7 +92,9 @@ tenx_import <- function(file, layer, memory) {
   texts <- function(part, count) {
     if (!file$has(at(part))) return(NULL)
     out <- as.character(file$read(at(part)))
-    if (length(out) != count) wrong_file(file, sprintf("\"%s\" has %d texts for %.0f.", at(part), length(out), count))
+    if (length(out) != count) {
+      wrong_file(file, sprintf("\"%s\" has %d texts instead of %.0f.", at(part), length(out), count))
+    }
     out
   }
   features <- function(part) texts(part, source$p)

@@ -84,7 +84,7 @@ weft_import <- function(x, path, samples = NULL, assay = NULL, layer = NULL, ove
 store_path <- function(path, overwrite) {
   path <- path.expand(check_output(path, "path"))
   if (!overwrite && (file.exists(path) || isTRUE(Sys.readlink(path) != ""))) {
-    abort_input("`path` must name a new file.", x = sprintf("There is '%s' already.", basename(path)),
+    abort_input("`path` must name a new file.", x = sprintf("'%s' exists already.", basename(path)),
                 i = "`overwrite = TRUE` replaces it.")
   }
   path
@@ -156,7 +156,7 @@ store_column <- function(x, side, name, count) {
   most <- if (flags) 2L else length(levels)
   if (!is.integer(column) || any(column < 1L | column > most, na.rm = TRUE) || anyDuplicated(levels) || anyNA(levels)) {
     abort_input(sprintf("'%s' must have levels for the values of \"%s\".", basename(unclass(x)$path), name),
-                x = "Some have none, or levels are not unique.", i = "It is damaged: import the data again.")
+                x = "Some values have no level, or levels are not unique.", i = "It is damaged: import the data again.")
   }
   if (flags) column == 2L else factor(levels[column], levels)
 }
@@ -169,7 +169,7 @@ import_source <- function(x, samples, assay, layer, run) {
   if (is_word(x)) return(file_import(x, samples, layer, run$memory))
   no_layer(layer)
   if (inherits(x, "weft_store")) {
-    abort_input("`x` must not be a store already.", i = "Copy its file, or take `x[, ]` first.")
+    abort_input("`x` must not be a store already.", i = "Copy its file, or convert it by `x[, ]` first.")
   }
   experiment <- is_experiment(x)
   if (experiment && !is.null(samples)) abort_input(sprintf("`samples` must be NULL for a %s.", experiment_class(x)))

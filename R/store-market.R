@@ -42,7 +42,7 @@ tenx_folder_import <- function(folder, samples, memory) {
   features <- table_columns(files[3L])
   check_lines <- function(table, count, file) {
     if (length(table[[1L]]) == count) return(invisible())
-    abort_input(sprintf("'%s' must have one line for each of %.0f.", basename(file), count),
+    abort_input(sprintf("'%s' must have %.0f lines.", basename(file), count),
                 x = sprintf("It has %d.", length(table[[1L]])))
   }
   check_lines(cells, source$n, files[2L])

@@ -42,7 +42,7 @@ store_normalise <- function(x, total = 1e4, log = TRUE, genes = NULL) {
   low <- min(found$range[1L], 0)
   if (low < 0 || !all(is.finite(found$rows))) {
     abort_input("`x` must hold counts.",
-                x = if (low < 0) sprintf("The least value is %g.", low) else "Some values are missing or infinite.")
+                x = if (low < 0) sprintf("The smallest value is %g.", low) else "Some values are missing or infinite.")
   }
   some <- found$rows > 0
   goal <- total %||% if (any(some)) mean(found$rows) else 1

@@ -136,7 +136,8 @@ dimnames.weft_store <- function(x) {
 #' @export
 `[.weft_store` <- function(x, i, j, ..., drop = FALSE) {
   if (nargs() - (!missing(drop)) != 3L) {
-    abort_input("A store must be indexed by rows and columns.", i = "As `x[1:10, ]`; `x[, ]` is the whole.")
+    abort_input("A store must be indexed by rows and columns.",
+                i = "For example `x[1:10, ]`; `x[, ]` is the whole matrix.")
   }
   d <- dim(x)
   names <- dimnames(x)
@@ -149,7 +150,7 @@ dimnames.weft_store <- function(x) {
 # Places from 1 of what an index says.
 store_places <- function(index, count, names, arg) {
   wrong <- function(what) {
-    abort_input(sprintf("`%s` must say which of %d.", arg, count), x = what)
+    abort_input(sprintf("`%s` must choose among %d.", arg, count), x = what)
   }
   if (is.factor(index) || is.object(index)) wrong(paste0("It is ", describe(index), "."))
   if (is.character(index)) {
@@ -159,7 +160,7 @@ store_places <- function(index, count, names, arg) {
   }
   if (is.logical(index) && length(index) == count && !anyNA(index)) return(as.double(which(index)))
   if (!is.numeric(index) || anyNA(index) || any(index != trunc(index)) || any(abs(index) > count)) {
-    wrong(if (is.numeric(index) && !anyNA(index)) "Not all are whole numbers of at most that many."
+    wrong(if (is.numeric(index) && !anyNA(index)) "Not all are whole numbers up to this number."
           else paste0("It is ", describe(index), "."))
   }
   if (any(index < 0) && any(index > 0)) wrong("Some are negative, others positive.")
@@ -244,7 +245,7 @@ print.summary.weft_store <- function(x, ...) {
   five <- function(v) paste(format(v, digits = 3L, trim = TRUE), collapse = ", ")
   if (length(x$range)) cat(sprintf("Values other than 0: from %g to %g\n", x$range[1L], x$range[2L]))
   if (x$dim[1L] > 0L) {
-    cat("Values per row (least, quartiles, most): ", five(x$per_row), "\n", sep = "")
+    cat("Values per row (minimum, quartiles, maximum): ", five(x$per_row), "\n", sep = "")
     cat("Sums of rows: ", five(x$row_sums), "\n", sep = "")
   }
   cat(sprintf("Empty: %.0f rows, %.0f columns\n", x$empty_rows, x$empty_columns))

@@ -69,7 +69,7 @@ zarr_node <- function(file, name, version) {
     if (is.null(about)) return(NULL)
     attributes <- read(".zattrs")
   }
-  if (!is.list(about)) wrong_file(file, sprintf("\"%s\" has metadata of another form.", name))
+  if (!is.list(about)) wrong_file(file, sprintf("\"%s\" has metadata in another form.", name))
   if (!is.null(attributes) && !is.list(attributes)) attributes <- NULL
   kind <- if (version == 2L) { if (is.null(about$shape)) "group" else "array" } else about$node_type
   if (identical(kind, "group")) return(list(kind = "group", attributes = attributes))
@@ -317,7 +317,7 @@ zarr_chunk <- function(file, name, x, place, cache) {
 zarr_texts <- function(file, at, x, number) {
   texts <- .Call(C_weft_store_texts, zarr_bytes(at$path, at$label, x$codecs, first = at$first, size = at$size))
   if (length(texts) != number || is.null(texts)) {
-    wrong_file(file, sprintf("\"%s\" has other texts than %.0f.", at$label, number))
+    wrong_file(file, sprintf("\"%s\" does not have %.0f texts.", at$label, number))
   }
   texts
 }

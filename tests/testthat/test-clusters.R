@@ -143,7 +143,7 @@ test_that("a given number of groups is k-means, which every start and R's agree 
   reference <- stats::kmeans(scores, 4, nstart = 50, iter.max = 100)
   expect_equal(squares(fit$cluster), reference$tot.withinss, tolerance = 1e-8)
   expect_identical(adjusted_rand(fit$cluster, reference$cluster), 1)
-  expect_output(print(fit), "their number was given")
+  expect_output(print(fit), "this number was given")
   expect_identical(groups_of(e$x, k = 1)$k, 1L)
 })
 
@@ -197,7 +197,7 @@ test_that("hard inputs have an answer or a reason", {
   expect_error(groups_of(e$x, k = 4, max_clusters = 2), "at most `max_clusters`", class = "weft_error_input")
   expect_error(groups_of(e$x, sweeps = 3), "method = \"irm\"", class = "weft_error_input")
   expect_error(groups_of(e$x, method = "irm", k = 3), "left out", class = "weft_error_input")
-  expect_error(groups_of(e$x, components = gene_components(planted(1, c(9, 9))$x)), "must be those of `x`",
+  expect_error(groups_of(e$x, components = gene_components(planted(1, c(9, 9))$x)), "must be made from `x`",
                class = "weft_error_input")
 })
 

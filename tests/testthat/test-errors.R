@@ -95,7 +95,7 @@ test_that("names of other packages are errors that say what is meant here", {
   said <- expect_error(mi_rank(x, mtcars$am, eval.points = 1), "Unknown argument `eval.points`\\.",
                        class = "weft_error_input")
   expect_false(grepl("mean", conditionMessage(said))) # what another function has is not offered
-  expect_error(discretize(x, 3), "A number of bins goes into `bins = 3`", fixed = TRUE, class = "weft_error_input")
+  expect_error(discretize(x, 3), "Give a number of bins as `bins = 3`", fixed = TRUE, class = "weft_error_input")
   expect_error(gene_network(x, mtcars$am, max_same = 1),
                "`steps = list(quality = list(control = list(max_same = )))`", fixed = TRUE, class = "weft_error_input")
   expect_error(gene_network(x, mtcars$am, method = "clr"), "`steps = list(network = list(method = ))`", fixed = TRUE,

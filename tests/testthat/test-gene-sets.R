@@ -45,7 +45,7 @@ test_that("p-values are those of the hypergeometric law in the tested universe, 
   expect_equal(found$q_value, stats::p.adjust(found$p_value, "BH"))
   expect_identical(row$genes, "g1, g2, g3, g4, g5, g6")
   expect_identical(found$set[1], "a")
-  expect_output(print(found), "2 lists against 2 sets: [0-9] at a false discovery rate")
+  expect_output(print(found), "2 lists tested against 2 sets: [0-9] significant at a false discovery rate")
   expect_identical(nrow(gene_sets(lists, sets["small"], universe)), 0L)
   expect_output(print(gene_sets(lists, sets["small"], universe)), "0 lists")
 })

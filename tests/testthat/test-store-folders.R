@@ -106,7 +106,7 @@ test_that("chunks without a file have the fill value, and those of other sizes a
   refused(compressor = "{\"id\": \"blosc\"}", says = "size")
   refused(compressor = "{\"id\": \"zlib\"}", says = "cannot be decompressed")
   refused(compressor = "{\"id\": \"lz4\"}", says = "size")
-  refused(dtype = "\"|O\"", filters = "[{\"id\": \"vlen-utf8\"}]", says = "other texts")
+  refused(dtype = "\"|O\"", filters = "[{\"id\": \"vlen-utf8\"}]", says = "does not have")
   expect_error(put()$read("x", 5, 2), "fewer values", class = "weft_error_input")
 })
 
@@ -135,7 +135,7 @@ test_that("where something is missing or of another kind, the error says what", 
   refused(function(at) unlink(at("X", "indptr"), recursive = TRUE), "lacks its shape or its parts")
   refused(function(at) writeLines("{", at("X", ".zattrs")), "is not JSON")
   refused(function(at) writeLines("[1, 2", at("X", "data", ".zarray")), "is not JSON")
-  refused(function(at) writeLines("3", at("X", ".zgroup")), "metadata of another form")
+  refused(function(at) writeLines("3", at("X", ".zgroup")), "metadata in another form")
   refused(function(at) writeBin(as.raw(1:9), at("X", "data", "0")), "Blosc")
   refused(function(at) unlink(at("X", "indptr", "0")), "does not rise")
   refused(function(at) {
@@ -147,7 +147,7 @@ test_that("where something is missing or of another kind, the error says what", 
     first <- grep("40", text)[1L] # of the shape, not of the chunks
     text[first] <- sub("40", "39", text[first])
     writeLines(text, at("obs", "whole", ".zarray"))
-  }, "39 values for 40")
+  }, "39 values instead of 40")
   expect_error(as_store(at("csr_2.zarr"), samples = "rows"), "samples", class = "weft_error_input")
   expect_error(as_store(at("csr_2.zarr"), layer = "none"), "must name a matrix", class = "weft_error_input")
   expect_error(as_store(at("bpcells_csc"), layer = "none"), "layer", class = "weft_error_input")
@@ -201,7 +201,7 @@ test_that("folders of BPCells that are not packed are read, with names", {
   }
   damaged(function(at) writeLines("packed-uint-matrix-v9", at("version")), "version")
   damaged(function(at) writeLines("diagonal", at("storage_order")), "order")
-  damaged(function(at) writeLines("one", at("row_names")), "names for")
+  damaged(function(at) writeLines("one", at("row_names")), "names instead of")
   damaged(function(at) unlink(at("index")), "index")
   damaged(function(at) writeBin(charToRaw("UINT99v1"), at("val")), "unknown kind")
   damaged(function(at) writeBin(charToRaw("UINT32v1abc"), at("val")), "cut short")

@@ -259,9 +259,9 @@ test_that("files that lie are errors", {
   refused(with("X/indptr", as.integer(c(0, 5, 3, 4, 5, 6, count))), "does not rise")
   refused(with("X/indptr", c(small@p[1:4], 1000L, 1000L, 1000L)), "does not rise|do not fit")
   refused(with("X/data", rep("a", count)), "no numbers")
-  refused(with("obs/_index", "only one"), "1 names for 6")
-  refused(anndata_file(small, more = list("obs/short" = 1:2)), "2 values for 6")
-  refused(anndata_file(small, shape = c(6, 2)), "4 names for 2")
+  refused(with("obs/_index", "only one"), "1 names instead of 6")
+  refused(anndata_file(small, more = list("obs/short" = 1:2)), "2 values instead of 6")
+  refused(anndata_file(small, shape = c(6, 2)), "4 names instead of 2")
   refused(anndata_file(small, shape = c(7, 4)), "do not fit together")
   refused(anndata_file(small, shape = c(-1, 4)), "shape")
   refused(anndata_file(small, kind = "coo"), "kind")
@@ -341,7 +341,7 @@ test_that("older files without raw values or names are imported with a warning, 
   nameless <- h5_file(list(X = t(abs(scaled)), obs = data.frame(index = rownames(m))))
   expect_warning(x <- as_store(nameless), "No names of genes", class = "weft_warning_import")
   expect_identical(rownames(x), rownames(m))
-  expect_error(whole(function(parts) replace(parts, "obs", list(parts$obs[1:7, ]))), "7.* records for 30",
+  expect_error(whole(function(parts) replace(parts, "obs", list(parts$obs[1:7, ]))), "7.* records instead of 30",
                class = "weft_error_input")
   stale <- whole(function(parts) replace(parts, "uns/kind_categories", list("only one")))
   expect_identical(store_data(stale)$kind, rep_len(c(0L, 1L, -1L), 30)) # numbers that these categories do not fit

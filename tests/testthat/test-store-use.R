@@ -93,7 +93,7 @@ test_that("normalised counts are seen by all that read, and never written", {
   expect_error(store_normalise(y), "already", class = "weft_error_input")
   expect_error(store_normalise(m), "must be a store", class = "weft_error_input")
   expect_error(store_normalise(x, total = 0), class = "weft_error_input")
-  expect_error(store_normalise(as_store(matrix(c(1, -1), 1))), "least value is -1", class = "weft_error_input")
+  expect_error(store_normalise(as_store(matrix(c(1, -1), 1))), "smallest value is -1", class = "weft_error_input")
   expect_error(store_normalise(as_store(matrix(c(1, NA), 1))), "missing", class = "weft_error_input")
   expect_identical(dim(store_normalise(as_store(matrix(0, 0, 3)))), c(0L, 3L))
 })

@@ -188,7 +188,7 @@ test_that("a folder of 10x Genomics has cells in its columns, and tables", {
   expect_identical(store_data(x, "columns"),
                    data.frame(symbol = sprintf("S\u00e4%d", 1:20), type = "Gene Expression", row.names = colnames(m)))
   writeLines(rownames(m)[-1], file.path(folder, "barcodes.tsv"))
-  expect_error(as_store(folder), "one line for each of 30", class = "weft_error_input")
+  expect_error(as_store(folder), "must have 30 lines", class = "weft_error_input")
 })
 
 test_that("an experiment brings its tables", {
