@@ -5,7 +5,7 @@
 set -u
 LOGS=${LOGS:-$(mktemp -d)}; export LOGS
 parts=${*:-tests calls memcheck racecheck initcheck}
-rooms="draws|pack|generator mi_ pair_scan pca bn|sums kernel irm regulation"
+rooms="draws|pack|generator mi_|transfer pair_scan pca bn|sums kernel irm regulation"
 shares=16 # of a room under racecheck, the slowest of the tools, and 4 under others: each in a process of its own
 failed=0
 
