@@ -17,7 +17,7 @@ check <- function(sets = 30) {
     class <- sample(0:1, n, TRUE, c(sample(c(1, 5), 1), 1))
     class[1:2] <- 0:1
     top <- sample(c(1, 20, 3000), 1)
-    chosen <- sort(sample(p, sample(4:p, 1)))
+    chosen <- sort(sample(p, if (p > 4) sample(4:p, 1) else 4))
     tables <- lapply(c("cpu", "cuda"), function(run) {
       as.data.frame(mi_tuples(x, class, features = chosen, top = top, run = run))
     })
