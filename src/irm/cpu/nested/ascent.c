@@ -11,25 +11,32 @@
 #include "irm/cpu/start.h"
 
 #define SHRINK 1.25
+/* From this many ends of links on: SHRINK_LARGE, and the path ends when WORSE numbers of groups in a row were worse. */
+#define LARGE 2e6
+#define SHRINK_LARGE 1.6
+enum { WORSE = 3 };
 /* Groups that a start begins with at most; groups for which upper levels are made; visits of all nodes after each
- * join; groups near one that it may join; nodes between two polls. */
-enum { MAX_FIRST = 1024, MAX_NESTED = 600, VISITS = 2, NEAR = 10, ALL_NEAR = 40, SLICE = 4096, PIECES = 8 };
+ * join; groups near one that it may join; pieces of a group. */
+enum { MAX_FIRST = 1024, MAX_NESTED = 600, VISITS = 2, NEAR = 10, ALL_NEAR = 40, PIECES = 8 };
 /* Starts follow the path again from pieces of the best groups so far, until IDLE_ROUNDS in a row were in vain, fewer
  * times in larger graphs. */
 enum { IDLE_ROUNDS = 4, DESCENT_ROUNDS = 8 };
 /* How often the upper levels of a best partition are made anew, for at most MAX_REMADE groups. */
 enum { REMAKES = 8, MAX_REMADE = 200 };
 #define ROUNDS_WORK 2e6
+/* Nodes that splits of a round and level may look at, besides two for every node. */
+#define SPLIT_WORK 200000
 #define START_SWEEP 0
 
 weft_status irm_nested_visit_all(weft_ctx *poll, irm_nested *t, int l, int cold, int create, double *by)
 {
   weft_status st = WEFT_OK;
   const int32_t count = irm_nested_shuffle(t, l);
-  for (int32_t first = 0; first < count; first += SLICE) {
-    const int32_t last = first + SLICE < count ? first + SLICE : count;
+  for (int32_t first = 0; first < count; first += IRM_SLICE) {
+    const int32_t last = first + IRM_SLICE < count ? first + IRM_SLICE : count;
     if (poll) WEFT_TRY(weft_poll(poll, first, count));
-    *by += irm_nested_visit(t, l, first, last, cold, create);
+    *by += t->views && cold && !l ? irm_nested_visit_slice(t, first, last, create)
+                                  : irm_nested_visit(t, l, first, last, cold, create);
   }
 done:
   return st;
@@ -48,8 +55,10 @@ weft_status irm_nested_descend(weft_ctx *poll, irm_nested *t, int rounds)
       if (l && groups_of(&t->level[l - 1]) <= 2) break;
       WEFT_TRY(irm_nested_visit_all(poll, t, l, 1, 1, &by));
       by += irm_nested_join(t, l);
-      for (int n = groups_of(&t->level[l]); n > 0; n--) {
+      int64_t room = SPLIT_WORK + 2 * t->n;
+      for (int n = groups_of(&t->level[l]); n > 0 && room > 0; n--) {
         by += irm_nested_split_merge(t, l, 1);
+        room -= t->dealt;
         if (poll) WEFT_TRY(weft_poll(poll, 0, 1));
       }
     }
@@ -95,7 +104,7 @@ static double shrink(irm_nested *t, int l, pair *pairs, int32_t *now)
   double sum = 0;
   int32_t count = 0, goal[2];
   for (int type = 0; type < 2; type++) {
-    goal[type] = (int32_t) ((double) level->count[type] / SHRINK);
+    goal[type] = (int32_t) ((double) level->count[type] / ((double) t->ends < LARGE ? SHRINK : SHRINK_LARGE));
     if (goal[type] < 1) goal[type] = 1;
     for (int32_t m = 0; m < level->count[type]; m++) {
       const int32_t r = irm_active(level, type)[m];
@@ -184,6 +193,7 @@ static weft_status follow(weft_ctx *poll, irm_nested *t, const path *of, const i
   weft_status st = WEFT_OK;
   irm_level *level = &t->level[0];
   double best = INFINITY, by = 0;
+  int worse = 0;
   for (;;) {
     for (int visit = 0; visit < VISITS; visit++) WEFT_TRY(irm_nested_visit_all(poll, t, 0, 1, 0, &by));
     if (level->count[0] <= most[0] && level->count[1] <= most[1] && groups_of(level) <= MAX_NESTED) {
@@ -191,11 +201,13 @@ static weft_status follow(weft_ctx *poll, irm_nested *t, const path *of, const i
       write_upper(t, of->upper, 1, 0);
       WEFT_TRY(make_upper(poll, t, 1, of));
       length += irm_nested_length_above(t, 1);
+      worse = length < best ? 0 : worse + 1;
       if (length < best) {
         best = length;
         irm_nested_get(t, of->best_z, upper_out);
       }
       irm_nested_set_upper(t, NULL);
+      if (worse >= WORSE && (double) t->ends >= LARGE) break;
     }
     if (level->count[0] <= 1 && level->count[1] <= 1) break;
     by += shrink(t, 0, of->pairs, of->now);
@@ -296,6 +308,7 @@ weft_status weft_irm_nested_start(weft_ctx *ctx, const weft_irm_graph *graph, in
   }
   WEFT_TAKE(t, &mem, 1);
   WEFT_TRY(irm_nested_make(ctx, &mem, graph, degrees, room, key, number, t));
+  WEFT_TRY(irm_nested_share(&mem, t, ctx->threads));
   t->sweep = START_SWEEP;
   const size_t words = (size_t) weft_irm_nested_words(room), labels = (size_t) t->level[0].k;
   WEFT_TAKE(of.pairs, &mem, labels);
@@ -314,7 +327,8 @@ weft_status weft_irm_nested_start(weft_ctx *ctx, const weft_irm_graph *graph, in
   for (int type = 0; type < 2; type++)
     for (int64_t i = 0; i < graph->n[type] && room[type] == graph->n[type]; i++) z[type][i] = (int32_t) i;
   irm_nested_set(t, z, NULL);
-  for (int idle = 0, round = 0; idle < IDLE_ROUNDS && round < 1 + ROUNDS_WORK / (double) t->ends; round++) {
+  for (int idle = 0, round = 0; idle < IDLE_ROUNDS && round < 1 + (int) (ROUNDS_WORK / (1 + (double) t->ends));
+       round++) {
     WEFT_TRY(follow(ctx, t, &of, k, of.tried_upper));
     irm_nested_set(t, of.best_z, of.tried_upper);
     WEFT_TRY(irm_nested_descend(ctx, t, DESCENT_ROUNDS));

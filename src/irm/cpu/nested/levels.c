@@ -327,6 +327,37 @@ done:
   return st;
 }
 
+weft_status irm_nested_share(weft_arena *arena, irm_nested *t, int threads)
+{
+  weft_status st = WEFT_OK;
+  if (t->n < 16 * IRM_SLICE) return st;
+  t->threads = threads;
+  WEFT_TAKE(t->wanted, arena, IRM_SLICE);
+  WEFT_TAKE0(t->views, arena, (size_t) threads);
+  for (int v = 0; v < threads; v++)
+    for (int l = 0; l < IRM_LEVELS; l++) {
+      const size_t k = (size_t) t->level[l].k;
+      WEFT_TAKE(t->views[v].level[l].touched, arena, k);
+      for (int d = 0; d < 2; d++) WEFT_TAKE0(t->views[v].level[l].w[d], arena, k);
+    }
+done:
+  return st;
+}
+
+void irm_nested_look(irm_nested *t, int v)
+{
+  irm_nested *view = &t->views[v];
+  irm_level own[IRM_LEVELS];
+  memcpy(own, view->level, sizeof own);
+  *view = *t;
+  for (int l = 0; l < IRM_LEVELS; l++) {
+    irm_level *level = &view->level[l];
+    level->touched = own[l].touched;
+    level->touches = own[l].touches > 0 && own[l].nodes ? own[l].touches : 0;
+    for (int d = 0; d < 2; d++) level->w[d] = own[l].w[d];
+  }
+}
+
 /* ---- lists ---- */
 
 static void enlist(irm_level *level, int32_t r)

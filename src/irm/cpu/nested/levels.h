@@ -22,7 +22,10 @@
 #include "core/numbers/draws.h"
 #include "irm/irm.h"
 
-enum { IRM_LEVELS = 7 }; /* level 0, those above it, and the top */
+enum {
+  IRM_LEVELS = 7,
+  IRM_SLICE = 4096 /* nodes that are looked at together */
+};                 /* level 0, those above it, and the top */
 
 typedef struct irm_level {
   int32_t nodes, k, split;
@@ -55,6 +58,7 @@ typedef struct irm_nested {
   irm_degree_counts counts;
   double constant, *log_factorial, *parts, *law[2];
   int64_t table, exact;
+  int64_t dealt;                /* nodes that the last proposal to split looked at */
   int64_t self;                 /* of what moves: ends of links within it */
   int32_t plan[IRM_LEVELS + 1]; /* the parents of groups that are to be made */
   int32_t *order;               /* nodes of a level, as they are visited; members of a group that is split */
@@ -62,6 +66,9 @@ typedef struct irm_nested {
   weft_rng rng;
   int64_t sweep;
   uint64_t counter;
+  int threads;
+  struct irm_nested *views; /* a thread's each: the state with room of its own for what moves; NULL in small graphs */
+  int32_t *wanted;          /* where the nodes of a slice would go */
 } irm_nested;
 
 /* Room for `k` groups of each type at level 0. */
@@ -76,6 +83,10 @@ void irm_nested_get(const irm_nested *t, int32_t *const z[2], int32_t *upper);
 /* Description length; and the part of it that the levels from `l` on have. */
 double irm_nested_length(const irm_nested *t);
 double irm_nested_length_above(const irm_nested *t, int l);
+
+/* Views for `threads` threads, of a graph that is large enough for them; and the state as it is now, for view `v`. */
+weft_status irm_nested_share(weft_arena *arena, irm_nested *t, int threads);
+void irm_nested_look(irm_nested *t, int v);
 
 /* What is to move, for the functions below: node i of a level, or group r as a whole. */
 void irm_nested_take(irm_nested *t, int l, int32_t i);

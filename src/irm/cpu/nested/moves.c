@@ -10,6 +10,7 @@
  * of the proposal. A merge, of two groups of one parent, runs the same scans to learn the probability of the split that
  * would undo it (Jain and Neal 2004, Journal of Computational and Graphical Statistics 13, 158). */
 #include <math.h>
+#include "core/call/parallel.h"
 #include "core/numbers/math.h"
 #include "irm/cpu/nested/moves.h"
 
@@ -151,6 +152,46 @@ double irm_nested_visit(irm_nested *t, int l, int32_t first, int32_t last, int c
   return sum;
 }
 
+enum { SPARE_DRAWS = 8 /* of a node in a slice */, FRESH = -2, STAY = -1 };
+
+/* Where node i would go by the draws of place m of its slice. */
+static int32_t wanted(irm_nested *view, int32_t i, uint64_t start)
+{
+  const int32_t r = view->level[0].b[i];
+  view->counter = start;
+  if (irm_nested_next(view) < CREATE) return FRESH;
+  irm_nested_take(view, 0, i);
+  const int32_t s = irm_nested_draw_group(view, 0, irm_type_of(&view->level[0], r));
+  if (s == r || view->level[0].size[r] == 1) return STAY;
+  return irm_nested_change(view, 0, i, s) < -MIN_GAIN ? s : STAY;
+}
+
+double irm_nested_visit_slice(irm_nested *t, int32_t first, int32_t last, int create)
+{
+  const uint64_t start = t->counter;
+  double sum = 0;
+  for (int v = 0; v < t->threads; v++) irm_nested_look(t, v);
+  WEFT_PARALLEL_FOR(weft_threads_worth(t->threads, 1e3 * (last - first)), guided)
+  for (int32_t m = first; m < last; m++)
+    t->wanted[m - first] = wanted(&t->views[WEFT_THREAD()], t->order[m], start + SPARE_DRAWS * (uint64_t) (m - first));
+  t->counter = start + SPARE_DRAWS * (uint64_t) (last - first);
+  for (int32_t m = first; m < last; m++) {
+    const int32_t i = t->order[m], s = t->wanted[m - first];
+    if (s == STAY || (s == FRESH && !create)) continue;
+    irm_nested_take(t, 0, i);
+    if (s == FRESH) {
+      sum += visit_new(t, 0, i, 1);
+      continue;
+    }
+    if (!t->level[0].size[s] || t->level[0].size[t->level[0].b[i]] == 1) continue;
+    const double by = irm_nested_change(t, 0, i, s);
+    if (by > -MIN_GAIN) continue;
+    irm_nested_move(t, 0, i, s);
+    sum += by;
+  }
+  return sum;
+}
+
 /* ---- splits and merges ---- */
 
 typedef struct {
@@ -180,6 +221,7 @@ static void choose_side(irm_nested *t, int l, const halves *of, int32_t i, int f
 static double deal(irm_nested *t, int l, const halves *of, int forced, int cold, double *by)
 {
   double log_p = 0, ignored = 0;
+  t->dealt = (2 + SCANS) * (int64_t) of->count;
   for (int32_t m = 0; m < of->count; m++) {
     const int side = irm_nested_next(t) < 0.5;
     if ((t->level[l].b[of->member[m]] == of->s) == side) continue;
@@ -312,6 +354,7 @@ static double redeal(irm_nested *t, int l, int32_t r)
 
 double irm_nested_split_merge(irm_nested *t, int l, int cold)
 {
+  t->dealt = 0;
   const irm_level *level = &t->level[l];
   const int64_t at = irm_nested_below(t, level->count[0] + level->count[1]);
   const int type = at >= level->count[0];

@@ -100,6 +100,7 @@ weft_status weft_irm_nested_run(weft_ctx *ctx, const weft_irm_graph *graph, cons
   WEFT_TAKE(t, &mem, (size_t) (beside ? chains : 1));
   for (int c = 0; c < (beside ? chains : 1); c++)
     WEFT_TRY(irm_nested_make(ctx, &mem, graph, model->degrees, model->k, model->key, chain[c].number, &t[c]));
+  if (!beside) WEFT_TRY(irm_nested_share(&mem, t, ctx->threads));
   for (int64_t row = 0; row < sweeps; row++) {
     const int64_t sweep = done + row + 1;
     WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));

@@ -1,0 +1,97 @@
+# Nested groups of graphs with hubs: irm(prior = irm_prior(degrees = TRUE)) beside planted truth and graph-tool.
+# Rscript irm-nested.R planted             planted degree-corrected graphs of four difficulties, and noise with hubs
+# Rscript irm-nested.R graphs FILE.tsv...  edge lists "from to [weight]", numbers from 1 (directed), and *.gml[.gz]:
+#                                          description lengths beside graph-tool's best of ten (irm-nested.py, where
+#                                          /usr/bin/python3 has it), both by its entropy(); X_truth.tsv: NMI
+# Rscript irm-nested.R large NODES LINKS GROUPS   one planted graph, one chain of one sweep
+library(weft)
+source("inst/bench/bench.R")
+machine_line()
+args <- commandArgs(TRUE)
+
+# Links from propensities with a power law, cut off at 100 times the least, counted where they repeat; a link stays in
+# its group with this share.
+planted_hubs <- function(n, links, groups, inside, exponent = 2.5) {
+  z <- sample.int(groups, n, TRUE)
+  theta <- pmin((1 - runif(n))^(-1 / (exponent - 1)), 100)
+  members <- split(seq_len(n), factor(z, seq_len(groups)))
+  upto <- lapply(members, function(i) cumsum(theta[i]) / sum(theta[i]))
+  from <- z[sample.int(n, links, TRUE, theta)]
+  to <- ifelse(runif(links) < inside, from, sample.int(groups, links, TRUE))
+  ends <- function(group) {
+    out <- integer(links)
+    for (at in split(seq_len(links), group)) {
+      g <- group[at[1L]]
+      out[at] <- members[[g]][findInterval(runif(length(at)), upto[[g]]) + 1L]
+    }
+    out
+  }
+  i <- ends(from)
+  j <- ends(to)
+  keep <- i != j
+  list(links = data.frame(pmin(i, j)[keep], pmax(i, j)[keep]), z = z)
+}
+
+fit_nested <- function(links, n, type = "undirected", family = "bernoulli", chains = 4, sweeps = 100, seed = 1) {
+  started <- proc.time()
+  fit <- irm(links, type, family, prior = irm_prior(degrees = TRUE), chains = chains, sweeps = sweeps, seed = seed,
+             control = list(dim = n), run = weft_run("cpu", progress = FALSE))
+  list(fit = fit, seconds = (proc.time() - started)[["elapsed"]], processor = sum((proc.time() - started)[1:2]))
+}
+
+if (args[1L] == "planted") {
+  set.seed(1)
+  cases <- list(easy = c(2000, 40000, 8, 0.8), many = c(3000, 60000, 30, 0.7), thin = c(3000, 18000, 8, 0.7),
+                mixed = c(2000, 40000, 8, 0.4), noise = c(1000, 10000, 1, 1))
+  for (name in names(cases)) {
+    case <- cases[[name]]
+    made <- planted_hubs(case[1L], case[2L], case[3L], case[4L])
+    got <- fit_nested(made$links, case[1L], family = "poisson")
+    cat(sprintf("%-6s %.0f nodes, %.0f links, %.0f groups, %.0f %% inside: ", name, case[1L], case[2L], case[3L],
+                100 * case[4L]))
+    cat(sprintf("%d groups, NMI %.3f, %.0f s (processors %.0f)\n", max(got$fit$row_cluster),
+                irm_nmi(got$fit$row_cluster, made$z), got$seconds, got$processor))
+  }
+}
+
+if (args[1L] == "large") {
+  set.seed(1)
+  size <- as.numeric(args[2:4])
+  made <- planted_hubs(size[1L], size[2L], size[3L], 0.7)
+  got <- fit_nested(made$links, size[1L], family = "poisson", chains = 1, sweeps = 1)
+  cat(sprintf("%.0f nodes, %.0f links, %.0f groups: %d groups, NMI %.4f, %.0f s (processors %.0f)\n", size[1L], size[2L],
+              size[3L], max(got$fit$row_cluster), irm_nmi(got$fit$row_cluster, made$z), got$seconds, got$processor))
+}
+
+read_links <- function(file) {
+  if (!grepl("gml", file)) {
+    links <- utils::read.table(file)
+    return(list(links = links[1:2], n = max(links[1:2]), type = "directed"))
+  }
+  lines <- readLines(file)
+  numbers <- function(what) {
+    as.numeric(sub(sprintf("^ *%s ", what), "", grep(sprintf("^ *%s [0-9]", what), lines, value = TRUE)))
+  }
+  ids <- numbers("id")
+  at <- cbind(match(numbers("source"), ids), match(numbers("target"), ids))
+  at <- unique(t(apply(at[at[, 1L] != at[, 2L], ], 1L, sort)))
+  list(links = data.frame(at[, 1L], at[, 2L]), n = length(ids), type = "undirected")
+}
+
+if (args[1L] == "graphs") for (file in args[-1L]) {
+  graph <- read_links(file)
+  got <- fit_nested(graph$links, graph$n, graph$type)
+  folder <- tempfile("nested")
+  dir.create(folder)
+  utils::write.table(graph$links - 1, file.path(folder, "links.csv"), sep = ",", row.names = FALSE, col.names = FALSE)
+  utils::write.table(got$fit$levels$row - 1, file.path(folder, "levels.csv"), sep = ",", row.names = FALSE,
+                     col.names = FALSE)
+  cat(sprintf("%s: %d groups, description length %.2f, %.0f s (processors %.0f)\n", basename(file),
+              max(got$fit$row_cluster), -max(got$fit$log_posterior), got$seconds, got$processor))
+  truth <- sub("(\\.tsv)", "_truth\\1", file)
+  if (truth != file && file.exists(truth)) {
+    z <- utils::read.table(truth)[[2L]]
+    cat(sprintf("  truth: %d groups, NMI %.3f\n", length(unique(z)), irm_nmi(got$fit$row_cluster, z)))
+  }
+  system2("/usr/bin/python3", c(bench_file("irm-nested.py"), folder, graph$n, graph$type), stderr = FALSE)
+}
