@@ -8,7 +8,8 @@
 #   Rscript inst/bench/pair-scan.R fastlmm FOLDER   pairs of FaST-LMM's tests: datasets/, expected-Windows/epistasis/
 #   Rscript inst/bench/pair-scan.R gain             seconds beside a loop of lm.fit()
 #   Rscript inst/bench/pair-scan.R check            on a device: the same tables as on the CPU, 40 random data sets
-#   Rscript inst/bench/pair-scan.R device 500000 20000   on a device: seconds of the screen, 1 and 4 degrees of freedom
+#   Rscript inst/bench/pair-scan.R device 500000 20000 linear     on a device: seconds of the screen, 1 and 4 degrees of
+#                                                   freedom; "logistic", or both without this
 library(weft)
 source("tests/testthat/helper-genotypes.R")
 source("tests/testthat/helper-pair-scan.R")
@@ -221,7 +222,7 @@ long_file <- function(n, p, stem = tempfile()) {
   stem
 }
 
-device <- function(n, p) {
+device <- function(n, p, kinds = c("linear", "logistic")) {
   set.seed(8)
   stem <- long_file(n, p)
   file <- plink_file(stem)
@@ -229,24 +230,25 @@ device <- function(n, p) {
   two <- as.matrix(plink_file(stem, variants = c(3, p)))
   trait <- rnorm(n) + 8 / sqrt(n) * two[, 1] * two[, 2]
   pairs <- choose(p, 2)
-  for (outcome in list(trait, trait > 1)) for (df in c(1, 4)) {
+  for (outcome in list(linear = trait, logistic = trait > 1)[kinds]) for (df in c(1, 4)) {
     variants <- weft:::scan_variants(file)
     control <- weft:::scan_settings(list())
     model <- weft:::scan_model(outcome, covariates, file, variants, control)
     native <- weft:::run_control("cuda", NULL, FALSE)
     use <- weft:::scanned_variants(variants, model, NULL, control, native)
-    seconds <- vapply(1:2, function(time) {
-      system.time(weft:::screen_pairs(variants, model, use, df, 100, control, native))[["elapsed"]]
+    seconds <- vapply(1:4, function(time) { # the first one opens the device
+      system.time(weft:::screen_pairs(variants, model, use, df, 20, control, native))[["elapsed"]]
     }, 0)
-    whole <- system.time(found <- pair_scan(file, outcome, covariates, top = 100, df = df, run = "cuda"))[["elapsed"]]
+    whole <- system.time(found <- pair_scan(file, outcome, covariates, top = 20, df = df, run = "cuda"))[["elapsed"]]
     weights <- if (model$kind == "linear") 0 else 16
     products <- 4 + weights + df * (2 * (10 + (weights > 0)) + 3)
-    cat(sprintf("%s, df %g: %.0f x %.0f, screen %.2f s (first %.2f), whole call %.2f s;", model$kind, df, n, p,
-                seconds[2], seconds[1], whole),
-        sprintf("%g products: %.0f T/s of bytes;", products, 2e-12 * products * pairs * n / seconds[2]),
+    took <- mean(seconds[-1])
+    cat(sprintf("%s, df %g: %.0f x %.0f, screen %.2f s (standard error %.2f; first %.2f), whole call %.2f s;",
+                model$kind, df, n, p, took, stats::sd(seconds[-1]) / sqrt(3), seconds[1], whole),
+        sprintf("%g products: %.0f T/s of bytes;", products, 2e-12 * products * pairs * n / took),
         "best", unlist(found[1, 1:2]), "score", format(found$score[1], digits = 6), "\n")
     if (pairs * n < 2e11) {
-      other <- pair_scan(file, outcome, covariates, top = 100, df = df, run = "cpu")
+      other <- pair_scan(file, outcome, covariates, top = 20, df = df, run = "cpu")
       cat("  the same table on the CPU:", identical(as.data.frame(found), as.data.frame(other)), "\n")
     }
   }
@@ -255,4 +257,4 @@ device <- function(n, p) {
 asked <- commandArgs(TRUE)
 switch(asked[1L], fits = fits(), levels = levels_of_tests(), families = families(), planted = planted(),
        plink = plink(), fastlmm = fastlmm(asked[2L]), gain = gain(), check = check(),
-       device = device(as.numeric(asked[2L]), as.numeric(asked[3L])))
+       device = do.call(device, c(as.list(as.numeric(asked[2:3])), asked[-(1:3)])))
