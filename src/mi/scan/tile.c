@@ -307,7 +307,7 @@ typedef struct pair_sums {
   const double *shared;  /* others, of the first term and column of U */
   size_t rows_apart, columns_apart, area;
   const double *four;
-  size_t four_rows, four_columns; /* the same of four */
+  size_t four_rows, four_columns; /* how far apart the sums of `four` are */
 } pair_sums;
 
 /* k: columns of U in the decomposition, 0 where they have been taken off. */

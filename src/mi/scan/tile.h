@@ -43,7 +43,7 @@ static inline double weft_scan_missing(const weft_scan *s, size_t j)
 
 /* Counts genotypes, and makes what all tiles share. */
 weft_status weft_scan_prepare(weft_ctx *ctx, weft_arena *mem, weft_scan *s);
-/* Memory for tiles of `side` variants a side, and that of a thread. */
+/* Memory for tiles of `side` variants a side; a thread's memory. */
 weft_status weft_scan_take_tile(weft_arena *mem, size_t side, weft_scan *s);
 weft_status weft_scan_take_workspace(const weft_scan *s, weft_arena *mem, weft_scan_workspace *out);
 /* Variants first .. first + count - 1 become a block. Does not poll. */

@@ -306,7 +306,7 @@ static double greatest_of(const double *column, const double *root, size_t n)
   return most;
 }
 
-/* The greatest multiple of a step that so many digits can write. */
+/* The greatest multiple of a step that `digits` digits can write. */
 static double limit_of(int base, int digits) { return (pow(base, digits) - 1) / 2; }
 
 /* Steps, digits and slots of all columns; the first outcome's slots follow those of U. */

@@ -85,7 +85,8 @@ __global__ static void __launch_bounds__(PAIR_THREADS) arrange_pairs(const __gri
 
 /* ---- scores ---- */
 
-/* Every combination of planes and "any level" (P) of four attributes, from what was counted; then that of levels. */
+/* Every combination of planes and "any level" (P) of four attributes, from what was counted; then every combination of
+ * levels. */
 template <int P>
 __device__ static inline void fill_table(const quad_args &args, uint32_t i, uint32_t j, uint2 ab, uint2 cd,
                                          uint32_t (&table)[(P + 1) * (P + 1) * (P + 1) * (P + 1)])
