@@ -70,7 +70,13 @@ kernel_gradient <- function(x, reference = NULL, weights = NULL, kernel = "gauss
                leave_one_out = leave_one_out, run = run)
   }
   first <- slopes[[1L]]
-  of_slope <- gradient_sums(first, frame, weights, trace, rel_error, sum_of)
+  problem <- list(query = query, reference = reference, self = self, weights = weights, bandwidth = given,
+                  leave_one_out = leave_one_out, rel_error = rel_error, slopes = slopes, trace = trace)
+  there <- slopes_there(problem, run)
+  slope_sums <- function(slope) {
+    if (is.null(there)) gradient_sums(slope, frame, weights, trace, rel_error, sum_of) else there(slope)
+  }
+  of_slope <- slope_sums(first)
   out <- list(sum = if (first$kernel == kernel) of_slope$sum else sum_of(kernel, 1, weights, rel_error),
               gradient = first$times * of_slope$gradient)
   dimnames(out$gradient) <- if (!is.null(rownames(query)) || !is.null(colnames(reference))) {
@@ -80,7 +86,7 @@ kernel_gradient <- function(x, reference = NULL, weights = NULL, kernel = "gauss
     second <- slopes[[2L]]
     second$wider <- first$wider * second$wider
     squares <- if (second$kernel == first$kernel) of_slope$squares
-               else gradient_sums(second, frame, weights, TRUE, rel_error, sum_of)$squares
+               else slope_sums(second)$squares
     out$trace <- first$times * (second$times / first$wider^2 * squares - frame$trace * of_slope$sum)
   }
   out$sum <- name_rows(as.vector(out$sum), rownames(query))
@@ -147,4 +153,45 @@ gradient_sums <- function(slope, frame, weights, trace, rel_error, sum_of) {
     out$squares <- most * s[, d + 2L] - 2 * rowSums(at * means) + rowSums(at^2) * total
   }
   out
+}
+
+# What gradient_sums() gives, by all pairs on a device (src/kernel/cuda/direct/slopes.cu): a function of the slope; or
+# NULL where sums of more columns are to be preferred, or a device is not.
+slopes_there <- function(problem, run) {
+  d <- ncol(problem$query)
+  backend <- run$backend %||% weft_backend()
+  kernels <- unique(vapply(problem$slopes[seq_len(1L + problem$trace)], function(slope) slope$kernel, ""))
+  if (backend == "cpu" || d > slopes_on_device$dims || !all(kernels %in% slopes_on_device$kernels)) return(NULL)
+  if (problem$trace && problem$bandwidth$full) return(NULL)
+  if (d <= 3L && problem$rel_error > 0 && kernels[1L] == "gaussian") return(NULL) # meshes
+  chosen <- choose_backend(backend, kernel_plan("slopes", references = nrow(problem$reference),
+                                                queries = nrow(problem$query), d = d, m = d + 1 + problem$trace,
+                                                value = kernel_kinds[[kernels[1L]]]$cost,
+                                                threads = run_control("cpu", run$threads, FALSE)$threads))
+  if (chosen$name != "cuda") return(NULL)
+  control <- run_control("cuda", run$threads, run$progress, NULL, "Summing kernels",
+                         devices_for(run$devices, "cuda", chosen$divided))
+  function(slope) slopes_by_pairs(problem, slope, control)
+}
+
+# The kernels of slopes_cuda(), and WEFT_KERNEL_SLOPE_DIMS.
+slopes_on_device <- list(kernels = c("gaussian", "epanechnikov", "laplacian", "matern32", "matern52"), dims = 32L)
+
+# The same on the back end of `control`. Where dimensions have bandwidths of their own, points come in these units.
+slopes_by_pairs <- function(problem, slope, control) {
+  given <- problem$bandwidth
+  problem$control <- control
+  d <- ncol(problem$query)
+  h <- given$h
+  reference <- native_points(problem$reference, problem)
+  query <- if (problem$self) reference else native_points(problem$query, problem)
+  each <- if (!problem$trace) numeric(d) else if (is.null(given$scale)) rep(1 / h^4, d) else 1 / given$scale^2
+  weights <- matrix(as.double(problem$weights %||% rep(1, nrow(problem$reference))), 1L)
+  task <- sums_task(native_kernel(slope$kernel), h * slope$wider, query, reference, weights,
+                    problem$leave_one_out)
+  s <- .Call(C_weft_kernel_slopes, task, each, control)
+  moved <- s[, 1L + seq_len(d), drop = FALSE]
+  moved <- if (given$full) moved %*% forwardsolve(given$scale, diag(d))
+           else moved / rep(given$scale %||% rep(h^2, d), each = nrow(s))
+  list(sum = s[, 1L], gradient = moved, squares = s[, d + 2L])
 }

@@ -91,6 +91,14 @@
     "`precision = \"single\"`, no step", \
     "`Rscript inst/bench/kernel-device.R rates`; no figure kept", \
     "") \
+  ENGINE(DEVICE_SLOPES, "slopes on a device", \
+    "`cuda/direct/slopes.cu`", \
+    "all pairs by differences, a query and its gradient in a thread", \
+    "any device", \
+    "`kernel_gradient()`, up to 32 dimensions, no step, no trace with a covariance; not where a mesh is for", \
+    "predicted for 10^6 points in 16-D and 131,072 queries (H200): 1.1 s, as columns of sums 4.4: " \
+      "`Rscript inst/bench/kernel-score.R speed`", \
+    "") \
   ENGINE(TENSOR_CORES, "tensor cores", \
     "`cuda/direct/single_tensor.cu`", \
     "products of pairs of 16-bit floats", \

@@ -80,6 +80,8 @@ static WEFT_HD inline double weft_distance_error(size_t d) { return (0.5 * (doub
 
 struct weft_mesh;
 
+#define WEFT_KERNEL_SLOPE_DIMS 32
+
 typedef struct weft_kernel_ops {
   /* As weft_kernel_direct(). */
   weft_status (*direct)(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
@@ -87,6 +89,10 @@ typedef struct weft_kernel_ops {
    * any. */
   weft_status (*single)(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out,
                         double *bound);
+  /* For gradients, of one column of weights of any sign: d + 2 columns of out, for each query the sums of w k, of
+   * w k (x - q)_j for each dimension, and of w k sum_j each[j] (x - q)_j^2. On a device: the
+   * kernels of R's `slopes_there`, and up to WEFT_KERNEL_SLOPE_DIMS dimensions. */
+  weft_status (*slopes)(weft_ctx *ctx, const weft_kernel_task *task, const double *each, double *out);
   /* Sums over all pairs no farther apart than `reach`, over a grid, where one suits; *done = 0: nothing was done. */
   weft_status (*grid)(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
                       weft_kernel_effort *effort);

@@ -56,6 +56,19 @@ static weft_plan plan_direct(weft_kernel_precision precision, const weft_kernel_
   return plan;
 }
 
+/* All pairs by differences on a device (cuda/direct/slopes.cu), beside as many columns of a direct sum on the CPU. */
+static weft_plan plan_slopes(const weft_kernel_sizes *sizes, const weft_slowness *slow)
+{
+  weft_plan plan = plan_direct(WEFT_KERNEL_DOUBLE, sizes, slow);
+  const double pairs = sizes->references * sizes->queries;
+  const double rate = 8.5e12 / (3 * sizes->d + 25) / slow->device_core;
+  plan.on_device = engine_names[WEFT_KERNEL_DEVICE_SLOPES];
+  plan.cuda = pairs / rate + weft_sent(slow, 8 * (sizes->references + 2 * sizes->queries) * (sizes->d + 1)) +
+              weft_launching(slow, 0.002);
+  plan.divided = pairs / rate;
+  return plan;
+}
+
 static weft_plan plan_trees(const weft_kernel_sizes *sizes, const weft_slowness *slow)
 {
   const double work = work_of_tree(sizes->references, sizes->d) + work_of_tree(sizes->queries, sizes->d);
@@ -109,6 +122,7 @@ weft_plan weft_kernel_plan(weft_kernel_operation operation, weft_kernel_precisio
 {
   switch (operation) {
   case WEFT_KERNEL_PLAN_DIRECT: return plan_direct(precision, sizes, slow);
+  case WEFT_KERNEL_PLAN_SLOPES: return plan_slopes(sizes, slow);
   case WEFT_KERNEL_PLAN_TREES: return plan_trees(sizes, slow);
   case WEFT_KERNEL_PLAN_LINE: return plan_line(sizes, slow);
   case WEFT_KERNEL_PLAN_MESH: return plan_mesh(sizes, slow);

@@ -9,13 +9,14 @@
 
 typedef enum {
   WEFT_KERNEL_PLAN_DIRECT, /* kind: a precision; value, references, queries, d, m */
+  WEFT_KERNEL_PLAN_SLOPES, /* value, references, queries, d, m: of gradients; m columns would do on the CPU */
   WEFT_KERNEL_PLAN_TREES,  /* references, queries, d: of the trees that are to be built; without the walk */
   WEFT_KERNEL_PLAN_LINE,   /* references, queries, m */
   WEFT_KERNEL_PLAN_MESH,   /* references, queries, d, m, nodes, native */
   WEFT_KERNEL_PLAN_FACTOR  /* references: multiplications and additions of a matrix's Cholesky factor */
 } weft_kernel_operation;
 
-#define WEFT_KERNEL_OPERATION_NAMES "direct", "trees", "line", "mesh", "factor"
+#define WEFT_KERNEL_OPERATION_NAMES "direct", "slopes", "trees", "line", "mesh", "factor"
 
 typedef enum { WEFT_KERNEL_DOUBLE, WEFT_KERNEL_SINGLE, WEFT_KERNEL_TENSOR } weft_kernel_precision;
 

@@ -57,6 +57,34 @@ test_that("gradients keep their error with every method that may be chosen", {
   }
 })
 
+# What a device does pair by pair, by its twin.
+test_that("gradients by pairs are those by sums", {
+  withr::local_seed(54)
+  for (kernel in setdiff(names(kernel_slopes), "epanechnikov")) for (d in c(1, 3, 9)) {
+    x <- matrix(rnorm(60 * d), 60) + 10
+    q <- matrix(rnorm(7 * d), 7) + 10
+    w <- rnorm(60)
+    full <- crossprod(matrix(rnorm(d^2), d) / 3) + diag(d)
+    for (h in list(1.5, seq(1, 2, length.out = d), full)) {
+      problem <- list(query = q, reference = x, self = FALSE, weights = matrix(w), leave_one_out = FALSE,
+                      bandwidth = check_bandwidth(h, d, 20), trace = !(is.matrix(h) && d > 1))
+      slope <- kernel_slopes[[kernel]]
+      trace <- problem$trace && kernel != "matern32"
+      frame <- gradient_frame(q, x, problem$bandwidth)
+      sum_of <- function(kernel, wider, columns, ...) kernel_sum(q, x, columns, kernel, scale_bandwidth(h, wider))
+      want <- gradient_sums(slope, frame, matrix(w), trace, 0, sum_of)
+      got <- slopes_by_pairs(problem, slope, run_control("cpu"))
+      expect_equal(got[names(want)], want, tolerance = 1e-10, info = paste(kernel, d, length(h)))
+      expect_identical(slopes_by_pairs(problem, slope, run_control("cpu", 1L)), slopes_by_pairs(problem, slope,
+                                                                                              run_control("cpu", 2L)))
+    }
+  }
+  x <- matrix(c(0, 0, 1, 0), 2)
+  own <- list(query = x, reference = x, self = TRUE, weights = NULL, leave_one_out = TRUE,
+              bandwidth = check_bandwidth(1, 2, 1), trace = FALSE)
+  expect_equal(slopes_by_pairs(own, kernel_slopes$gaussian, run_control("cpu"))$sum, rep(exp(-0.5), 2))
+})
+
 test_that("gradients of hard input", {
   expect_identical(dim(kernel_gradient(matrix(0, 0, 2), matrix(1, 3, 2))$gradient), c(0L, 2L))
   none <- kernel_gradient(matrix(1, 2, 2), matrix(0, 0, 2), trace = TRUE)

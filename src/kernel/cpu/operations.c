@@ -2,6 +2,7 @@
 #include "kernel/kernel.h"
 #include "kernel/cpu/direct/direct.h"
 #include "kernel/cpu/direct/single.h"
+#include "kernel/cpu/direct/slopes.h"
 #include "kernel/both/mesh.h"
 
 static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
@@ -12,5 +13,5 @@ static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double r
   return WEFT_OK;
 }
 
-const weft_kernel_ops weft_kernel_cpu = { weft_kernel_direct, weft_kernel_direct_single, no_grid,
+const weft_kernel_ops weft_kernel_cpu = { weft_kernel_direct, weft_kernel_direct_single, weft_kernel_slopes, no_grid,
                                           weft_kernel_mesh_sums };

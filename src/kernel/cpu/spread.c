@@ -15,6 +15,7 @@ typedef struct {
   const weft_kernel_task *task;
   const int32_t *own;
   int single, tensor;
+  const double *slopes; /* as ops->slopes() takes them, or NULL */
   size_t parts;
   double *out, *bound;
   weft_kernel_effort effort[WEFT_MOST_DEVICES];
@@ -38,12 +39,15 @@ static weft_status sum_part(weft_ctx *ctx, size_t part, void *data)
   own.query.x += first * d;
   own.own_first = first;
   if (own.query.lo) own.query.lo += first * d;
-  WEFT_TAKE(sums, &mem, own.query.n * own.m);
-  if (job->single)
+  const size_t columns = job->slopes ? d + 2 : own.m;
+  WEFT_TAKE(sums, &mem, own.query.n * columns);
+  if (job->slopes)
+    WEFT_TRY(job->ops->slopes(ctx, &own, job->slopes, sums));
+  else if (job->single)
     WEFT_TRY(job->ops->single(ctx, &own, job->own ? job->own + first : NULL, job->tensor, sums, job->bound + first));
   else
     WEFT_TRY(job->ops->direct(ctx, &own, sums, &job->effort[part]));
-  for (size_t c = 0; c < own.m; c++)
+  for (size_t c = 0; c < columns; c++)
     memcpy(job->out + c * all + first, sums + c * own.query.n, own.query.n * sizeof *sums);
 done:
   weft_arena_end(&mem);
@@ -80,6 +84,14 @@ weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops,
                   .out = out,
                   .bound = bound };
   if (one_device(ctx, task)) return ops->single(ctx, task, own, tensor, out, bound);
+  return weft_spread(ctx, sum_part, &job);
+}
+
+weft_status weft_kernel_slopes_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                                      const double *each, double *out)
+{
+  sum_job job = { .ops = ops, .task = task, .slopes = each, .parts = (size_t) ctx->device_count, .out = out };
+  if (one_device(ctx, task)) return ops->slopes(ctx, task, each, out);
   return weft_spread(ctx, sum_part, &job);
 }
 

@@ -200,6 +200,27 @@ SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control)
   WEFT_RUN_RETURN(out, control, single, &job);
 }
 
+typedef struct {
+  weft_kernel_task task;
+  const double *each;
+  double *out;
+} slopes_job;
+
+WEFT_WORK(slopes, slopes_job, weft_kernel_slopes_spread(ctx, backend->kernel, &job->task, job->each, job->out))
+
+/* nq x (d + 2), as weft_kernel_ops' slopes(). */
+SEXP C_weft_kernel_slopes(SEXP task, SEXP each, SEXP control)
+{
+  slopes_job job = { .task = weft_kernel_task_of(task) };
+  const size_t d = job.task.query.d;
+  if (TYPEOF(each) != REALSXP || (size_t) Rf_xlength(each) != d || job.task.m != 1 || !job.task.weights)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Slopes need one column of weights and a number for each dimension.");
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) d + 2));
+  job.each = REAL_RO(each);
+  job.out = REAL(out);
+  WEFT_RUN_RETURN(out, control, slopes, &job);
+}
+
 WEFT_WORK(on_line, sum_job, weft_kernel_line(ctx, &job->task, job->own, job->out, &job->effort))
 
 /* Sums in one dimension, whose kernel must be one that the sheet says has them. part: NULL, or of which column, from 0,

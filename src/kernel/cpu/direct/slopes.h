@@ -1,0 +1,6 @@
+/* Slopes of kernel sums, all pairs on the CPU: the operation of kernel.h. */
+#pragma once
+
+#include "kernel/kernel.h"
+
+weft_status weft_kernel_slopes(weft_ctx *ctx, const weft_kernel_task *task, const double *each, double *out);
