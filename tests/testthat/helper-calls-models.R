@@ -1,7 +1,7 @@
 # Calls of what stands on kernel sums, for helper-calls.R: densities, regressions, Gaussian processes, components and
 # support vectors. Which way sums go is the library's choice here, so results agree to the error that was asked for.
 calls_models <- function() {
-  list(kde = list(share = 3, make = draw_kde), kernel_regression = list(share = 3, make = draw_regression),
+  list(kde = list(share = 3, make = draw_kde), kernel_gradient = list(share = 3, make = draw_gradient), kernel_regression = list(share = 3, make = draw_regression),
        gp_regression = list(share = 2, make = draw_gp), kernel_pca = list(share = 2, make = draw_kernel_pca),
        svm_predict = list(share = 2, make = draw_svm))
 }
@@ -57,6 +57,29 @@ draw_regression <- function() {
                                kernel = made$kernel, bandwidth = a$bandwidth))$sum
     some <- abs(reached / sum(made$weights %||% rep(1, n)) / 1e-290 - 1) > 1e-2 # there one side may say NA
     within(a$predicted[some], b$predicted[some], bound, "fit")
+  })
+}
+
+# Components within the error over the bandwidth, times the sum of what the slope's kernel gives.
+draw_gradient <- function() {
+  p <- model_points()
+  kernel <- sample(names(weft:::kernel_slopes), 1)
+  d <- ncol(p$x)
+  shape <- if (d == 1L) "one" else pick("one", "each", "matrix")
+  h <- switch(shape, one = p$h, each = p$h * stats::runif(d, 0.5, 2), matrix = some_covariance(p$h, d))
+  made <- c(list(x = some_queries(p, p$h), reference = p$x, kernel = kernel, bandwidth = h,
+                 rel_error = pick(0, 1e-3, 0.1)), maybe(0.3, weights = stats::rnorm(nrow(p$x))))
+  slope <- weft:::kernel_slopes[[kernel]]
+  size <- slope$times * weft::kernel_sum(made$x, p$x, abs(made$weights %||% rep(1, nrow(p$x))), slope$kernel,
+                                         weft:::scale_bandwidth(h, slope$wider), run = "cpu")
+  each <- if (shape == "matrix") sqrt(diag(h)) else rep_len(h, d)
+  ends <- max(apply(rbind(made$x, p$x), 2L, function(v) diff(range(v))) / each)
+  all <- slope$times * sum(abs(made$weights %||% rep(1, nrow(p$x))))
+  run <- function(side) lapply(call_on(side, "kernel_gradient", made), plain)
+  model_call(call_text("kernel_gradient", made), run, function(a, b) {
+    bound <- outer(2 * made$rel_error * size + 1e-13 * all * (1 + ends), 1 / each)
+    edge <- kernel == "epanechnikov" # whose slope ends in a step
+    if (edge) NULL else within(a$gradient, b$gradient, bound, "gradient")
   })
 }
 

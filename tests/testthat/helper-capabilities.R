@@ -39,7 +39,7 @@ capability_calls <- function() {
     bn_search = list(f = bn_search, data = "x", args = list(x = numbers, control = list(kicks = 5))),
     "bn_search, score = \"bic\"" = list(f = bn_search, data = "x",
                                         args = list(x = binary, score = "bic", control = list(kicks = 5))),
-    kernel_sum = of_numbers(kernel_sum, bandwidth = 1), kde = of_numbers(densities, bandwidth = "scott"),
+    kernel_sum = of_numbers(kernel_sum, bandwidth = 1), kernel_gradient = of_numbers(kernel_gradient), kde = of_numbers(densities, bandwidth = "scott"),
     kernel_regression = of_numbers(kernel_regression, y = numbers[, 1], bandwidth = 1),
     gp_regression = of_numbers(gp_regression, y = numbers[, 1]), kernel_pca = of_numbers(kernel_pca, k = 2),
     irm = list(f = irm, data = "x", args = list(x = binary, chains = 1, sweeps = 4, seed = 1)),

@@ -132,6 +132,7 @@ kernel_arguments <- function(d) {
     gp_regression = list(x = one, y = d$y, bandwidth = 1, noise = .1), kde = list(x = d$numbers[, 1:2], bandwidth = .5),
     kernel_bandwidth = list(x = one, grid = c(.2, .5)), kernel_pca = list(x = d$numbers, k = 2),
     kernel_regression = list(x = one, y = d$y, bandwidth = .5), kernel_tree = list(x = d$numbers),
+    kernel_gradient = list(x = d$numbers[1:3, ], reference = d$numbers),
     kernel_sum = list(x = d$numbers[1:3, ], reference = d$numbers), kernel_polynomial = list(degree = 2)
   )
 }

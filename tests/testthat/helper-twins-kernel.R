@@ -54,6 +54,18 @@ twins_kernel <- function() {
     as.vector(kernel_sum(x, weights = w, kernel = "cosine", bandwidth = 0.5, method = "direct", leave_one_out = TRUE,
                          run = backend))
   })
+  slopes <- list(tolerance = 1e-10, work = function(backend) {
+    lapply(setdiff(names(weft:::kernel_slopes), "epanechnikov"), function(kernel) lapply(c(2, 4, 7, 16, 20), function(d) {
+      x <- points(sample(100:3000, 1), d) + 5
+      q <- points(sample(1:400, 1), d) + 5
+      w <- stats::rnorm(nrow(x))
+      h <- 0.7 * sqrt(d) * stats::runif(d, 0.7, 1.5)
+      gradient <- function(...) unname(call_with(kernel_gradient, list(..., kernel = kernel, run = backend)))
+      trace <- kernel != "matern32"
+      list(gradient(q, x, w, bandwidth = h[1], trace = trace), gradient(q, x, bandwidth = h, trace = trace),
+           gradient(q, x, w, bandwidth = diag(h^2) + 0.1), gradient(q, bandwidth = h[1], leave_one_out = TRUE))
+    }))
+  })
   on_grid <- c("gaussian", compact_kernels)
   grid <- lapply(on_grid, function(kernel) {
     list(tolerance = if (kernel == "gaussian") 1e-3 else 1e-11, work = function(backend) {
@@ -143,7 +155,7 @@ twins_kernel <- function() {
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
     list("kernel sums, single" = single("single"), "kernel sums, tensor" = single("tensor"),
          "kernel sums, single and tensor, far from zero" = single_far,
-         "kernel sums, more queries than at a time" = slabs,
+         "kernel gradients" = slopes, "kernel sums, more queries than at a time" = slabs,
          "kernel sums, more queries than at a time, each left out" = slabs_of_itself),
     stats::setNames(grid, paste0("kernel sums, grid, ", on_grid)),
     stats::setNames(grid_hard, paste0("kernel sums, grid, points ", names(hard_points))),

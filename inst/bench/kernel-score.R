@@ -1,0 +1,105 @@
+# Gradients of kernel sums, and densities that are moved by their score. Arguments:
+#   speed [scale]   density with its score of 10^6 points in 16 dimensions at 131,072 queries, on a device where there is
+#                   one, beside kernel_sum() with a column for each dimension, and finite differences at some queries;
+#                   scale 0.01: a hundredth of the points and of the queries
+#   models          kernel_regression() of 50,000 x 8 by cross-validation, gp_regression() of 5,000 x 8 on every back end
+#   mise            mean integrated square errors over those of kde(), 1 to 64 dimensions, three densities
+library(weft)
+source("inst/bench/bench.R")
+given <- c(commandArgs(TRUE), "mise")
+machine_line()
+set.seed(1)
+
+if (given[1] == "speed") {
+  scale <- as.numeric(c(given[2], 1)[1])
+  if (is.na(scale)) scale <- 1
+  n <- round(1e6 * scale)
+  d <- 16L
+  x <- matrix(rnorm(n * d), n)
+  q <- matrix(rnorm(round(131072 * scale) * d), ncol = d)
+  h <- n^(-1 / (d + 8))
+  backend <- if (nrow(weft_devices())) "cuda" else "cpu"
+  kernel_gradient(q[1:100, ], x[1:1000, ], bandwidth = h, run = backend)
+  seconds <- vapply(1:3, function(i) system.time(g <<- kernel_gradient(q, x, bandwidth = h, run = backend))[[3]], 0)
+  columns <- system.time(s <- kernel_sum(q, x, cbind(1, x), bandwidth = h, run = backend))[[3]]
+  alone <- system.time(kernel_sum(q, x, bandwidth = h, run = backend))[[3]]
+  by_columns <- (s[, -1] - q * s[, 1]) / h^2
+  some <- 1:10
+  e <- 1e-3 * h
+  differences <- vapply(seq_len(d), function(j) {
+    at <- function(by) kernel_sum(q[some, ] + rep(replace(numeric(d), j, by), each = 10), x, bandwidth = h,
+                                  run = backend)
+    as.vector(8 * (at(e) - at(-e)) - at(2 * e) + at(-2 * e)) / (12 * e)
+  }, numeric(10))
+  off <- function(a, b, of) max(abs(a - b) * h / of)
+  cat(sprintf("%d points, %d queries, %d dimensions, %s: %.3f s (%.3f to %.3f); as columns %.3f s; sums alone %.3f s\n",
+              n, nrow(q), d, backend, median(seconds), min(seconds), max(seconds), columns, alone))
+  cat(sprintf("off, over the sum and the bandwidth: columns %.1e, finite differences %.1e\n",
+              off(g$gradient, by_columns, g$sum), off(g$gradient[some, ], differences, g$sum[some])))
+}
+
+if (given[1] == "models") {
+  x <- matrix(rnorm(400000), 50000)
+  y <- sin(2 * x[, 1]) + x[, 2] * x[, 3] + 0.5 * rnorm(50000)
+  # a sum over all pairs is what each bandwidth took before
+  w <- cbind(1, y - min(y))
+  for (backend in c("cpu", if (nrow(weft_devices())) "cuda")) {
+    one <- system.time(kernel_sum(x, weights = w, bandwidth = 0.4, rel_error = 1e-4, run = backend))[[3]]
+    r <- kernel_regression(x, y, run = backend)
+    cat(sprintf("kernel_regression() 50,000 x 8, %s: %.2f s, %.1f times a sum over all pairs; R squared %.3f\n", backend,
+                r$seconds, r$seconds / one, r$r_squared))
+    some <- seq_len(5000)
+    for (rank in list(NULL, 100)) {
+      g <- gp_regression(x[some, ], y[some], bandwidth = 2, rank = rank, run = backend)
+      cat(sprintf("gp_regression() 5,000 x 8, %s, rank %.0f: %.2f s, %.0f iterations\n", backend, g$rank, g$seconds,
+                  g$iterations))
+    }
+  }
+}
+
+# Densities with points and values. Errors are means over points of the density itself: the mean of (g - f)^2 / f is the
+# integral of (g - f)^2.
+normal <- function(x, mean, sd) {
+  exp(-rowSums((x - mean)^2) / (2 * sd^2) - ncol(x) * log(sd * sqrt(2 * pi)))
+}
+densities <- list(
+  normal = list(draw = function(n, d) matrix(rnorm(n * d), n), value = function(x) normal(x, 0, 1)),
+  `two peaks` = list(
+    draw = function(n, d) matrix(rnorm(n * d, sd = 0.6), n) + sample(c(-1, 1), n, TRUE),
+    value = function(x) (normal(x, -1, 0.6) + normal(x, 1, 0.6)) / 2
+  ),
+  `peak on a hill` = list(
+    draw = function(n, d) matrix(rnorm(n * d), n) * ifelse(runif(n) < 0.5, 0.3, 1),
+    value = function(x) (normal(x, 0, 0.3) + normal(x, 0, 1)) / 2
+  )
+)
+
+# Best multiples of Scott's rule for either, so that what is compared is not the rule.
+row_of <- function(name, d, n, times = 5, fresh = 2000) {
+  one <- densities[[name]]
+  errors <- replicate(times, {
+    x <- one$draw(n, d)
+    at <- one$draw(fresh, d)
+    f <- one$value(at)
+    error <- function(bias, multiple) {
+      g <- predict(kde(x, multiple * apply(x, 2, sd) * n^(-1 / (d + if (bias == "score") 8 else 4)), bias = bias,
+                       rel_error = 1e-3), at)
+      mean((g - f)^2 / f) / mean(f)
+    }
+    multiples <- exp(seq(log(0.3), log(2.5), length.out = 9))
+    c(min(vapply(multiples, function(m) error("none", m), 0)), min(vapply(multiples, function(m) error("score", m), 0)),
+      error("none", 1), error("score", 1))
+  })
+  mean_ratio <- function(a, b) exp(mean(log(errors[a, ] / errors[b, ])))
+  data.frame(density = name, d = d, n = n, plain = signif(mean(errors[1, ]), 3), score = signif(mean(errors[2, ]), 3),
+             ratio = round(mean_ratio(2, 1), 3), se = round(sd(log(errors[2, ] / errors[1, ])) / sqrt(times), 3),
+             ratio_scott = round(mean_ratio(4, 3), 3))
+}
+
+if (given[1] == "mise") {
+  cat("integrated square errors over the integral of the square; ratio: score over plain, both at their best multiple of",
+      "Scott's rule (ratio_scott: at the rule itself); se: of the logarithm of the ratio\n")
+  for (d in c(1, 2, 4, 8, 16, 32, 64)) {
+    print(do.call(rbind, lapply(names(densities), row_of, d = d, n = 2000)), row.names = FALSE)
+  }
+}
