@@ -197,24 +197,29 @@ all_devices <- function(divided, open, again) {
 
 #' The CUDA devices of this machine
 #'
+#' `weft_devices()` lists the CUDA devices that weft can use, as a table with one row per device.
+#'
 #' @section Several devices:
-#' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `weft_run(devices = )`: `NULL`
-#' for one, which the option `weft.device` chooses; `"all"` for as many as are predicted to be worthwhile, which is one
-#' for small work; or numbers of devices, from 0, as the rows of this table, which are all used, whether that is faster
-#' or not. Opening a device takes a third of a second, once per session: `"all"` does not wait for this where it takes
-#' longer than it saves, but opens the devices beside the work, and later calls use them. Tuples or chains are
-#' distributed over them, one host thread per device, and the result is that of one device, bit for bit. If a
-#' co-clustering has fewer chains than there are devices, the devices share each sweep: each has its share of the nodes
-#' with their links, labels and counts are exchanged between devices, and the labels are those of one device. [pca()]
-#' gives each device a run of rows; sums over rows are exchanged between devices, and the result is that of one device
-#' up to rounding. [kernel_sum()] distributes queries: sums over a grid are those of one device, direct sums are so up
-#' to rounding. The option `weft.devices` sets what `NULL` means, for the functions built on [kernel_sum()] too. Each
-#' device has a copy of the packed data, the table of scores, the points, or, with as many chains as devices, the graph.
-#' `weft.device_memory` applies to each device. On the CPU, `devices` has no effect.
+#' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `weft_run(devices = )`:
+#' * `NULL` uses one device, which the option `weft.device` chooses. The option `weft.devices` changes this default,
+#'   also for the functions that are built on [kernel_sum()].
+#' * `"all"` uses as many devices as are predicted to pay, which is one for small work. Opening a device takes a third
+#'   of a second, once per session. If this is longer than it saves, `"all"` opens the devices while it works, and later
+#'   calls use them.
+#' * Numbers from 0, in the order of the rows of this table, use exactly these devices, whether this is faster or not.
+#'
+#' The result is the same as on one device: bit for bit for tuples and chains, and up to rounding for [pca()] and direct
+#' kernel sums. Tuples or chains are distributed over the devices, with one host thread per device. If a co-clustering
+#' has fewer chains than devices, the devices share each sweep: each has a share of the nodes with their links, and they
+#' exchange labels and counts. [pca()] gives each device a block of rows, and the devices exchange sums over rows.
+#' [kernel_sum()] distributes queries.
+#'
+#' Each device has a copy of the packed data, the table of scores, the points, or, if there are as many chains as
+#' devices, the graph. `weft.device_memory` applies to each device. On the CPU, `devices` has no effect.
 #'
 #' @return A data frame with one row per device: `name`, `capability`, `processors`, `total` and `available` memory in
-#'   bytes, `driver` and `runtime` versions, and the capabilities that weft was `built_for`. When there is no device,
-#'   it has no rows, and the attribute `"reason"` says why.
+#'   bytes, `driver` and `runtime` versions, and the capabilities that weft was `built_for`. Without a device, the table
+#'   has no rows, and the attribute `"reason"` says why.
 #' @export
 #' @examples
 #' weft_devices()

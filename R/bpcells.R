@@ -1,6 +1,7 @@
-# Folders of BPCells for weft_import(): a sparse matrix as compressed rows or columns, a file for each array behind 8
-# bytes that say of what. Whole numbers may be packed, 128 in as few bits as the largest needs
-# (src/store/import/bp128.h). Nothing in them is trusted. R/store-anndata.R says what a file's functions are.
+# Folders of BPCells for weft_import(): a sparse matrix in compressed rows or columns. Each array is a file, and its
+# first 8 bytes name the type of its values. Whole numbers may be packed in groups of 128, with as many bits as the
+# largest of the group needs (src/store/import/bp128.h). Nothing in them is trusted. R/store-anndata.R explains the
+# functions of a file.
 
 is_bpcells <- function(path) all(file.exists(file.path(path, c("version", "storage_order", "shape"))))
 

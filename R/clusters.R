@@ -1,5 +1,5 @@
-# Groups of samples, and of genes: consensus of k-means over subsamples, begun at the valleys of density between groups,
-# whose number is tested against data without groups (src/clusters).
+# Groups of samples and of genes. k-means starts from the parts between valleys of the density; subsamples vote on the
+# groups; and the number of groups is tested against data without groups (src/clusters).
 
 #' Groups of samples and of genes
 #'

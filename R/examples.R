@@ -1,5 +1,5 @@
-# Small data sets with known truth, and loaders of real ones. Every draw is a function of the seed (draws.R), so that an
-# example is the same on every machine, and R's generator is left alone.
+# Small data sets with known truth, and loaders of real data sets. Every draw is a function of the seed (draws.R), so an
+# example is the same on every machine, and R's generator is not used.
 
 #' Example data: simulated sets with known truth, and real ones
 #'

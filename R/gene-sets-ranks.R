@@ -1,6 +1,6 @@
-# Sets of genes whose members shift together: a test over the whole ranking, for sets in which no single gene need
-# differ clearly. Genes of a set are correlated, which makes their mean vary more than that of independent genes: the
-# test allows for it (Wu and Smyth 2012).
+# Sets of genes whose members shift together: a test over the whole ranking, which finds a set even if none of its genes
+# differs clearly. Genes of a set are correlated, so their mean varies more than the mean of independent genes; the test
+# allows for this (Wu and Smyth 2012).
 
 #' Do the genes of a set shift together in a ranking?
 #'

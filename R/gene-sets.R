@@ -1,5 +1,5 @@
-# Sets of genes that users bring: read from a file whose contents are not trusted, and tested against what the workflow
-# found, with the genes that could have been found as the universe.
+# Sets of genes from the user: they are read from a file, whose contents are not trusted, and tested against lists of
+# genes that the workflow found. The universe is the genes that could have been found.
 
 most_set_bytes <- 256 * 2^20
 most_sets <- 200000L

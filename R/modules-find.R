@@ -1,6 +1,6 @@
-# How gene_modules() finds modules: communities of the graph of shared neighbours are where it begins; eigengenes, and
-# genes that correlate with them, take turns (k-means with lines in place of centres); and modules are joined that one
-# factor explains. Genes are columns of `z`, with sum 0 and sum of squares 1.
+# The search for modules of gene_modules(). It begins with the communities of the graph of shared neighbours. Then it
+# updates eigengenes, and the genes that correlate with them, in turn (k-means with lines in place of centres). Last, it
+# joins modules that one factor explains. Genes are columns of `z`, with sum 0 and sum of squares 1.
 
 # Numbers of the method: neighbours per gene; how many genes are expected by chance to pass the correlation that makes
 # a neighbour; shared neighbours of an edge; rounds of eigengenes and members; the eigengenes' correlation at which

@@ -1,4 +1,4 @@
-# What is printed, listed and drawn of gene_modules(), and the check of what comes back from a file.
+# Printing, listing and drawing the result of gene_modules(), and the check of a result that was read from a file.
 
 check_modules <- function(x, arg) {
   check_format(x, arg)
@@ -82,7 +82,7 @@ modules_text <- function(r) {
          if (!k) "no module" else sprintf("%s of %s", several(k, "module"),
            if (min(size) == max(size)) several(size[1L], "gene") else sprintf("%s to %s genes", thousands(min(size)),
                                                                                      thousands(max(size)))),
-         if (k) sprintf("; %s in none", if (grey) several(grey, "gene") else "no gene"),
+         if (k) sprintf("; %s in no module", if (grey) several(grey, "gene") else "no gene"),
          if (lost) sprintf("; %s %s not kept, because subsamples did not confirm %s", if (k) several(lost, "more group")
                            else several(lost, "group"), if (lost == 1L) "was" else "were",
                            if (lost == 1L) "it" else "them"))

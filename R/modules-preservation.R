@@ -1,4 +1,4 @@
-# Whether modules are there in other data: statistics of each module beside those of random genes.
+# module_preservation(): are modules present in other data? Each module's statistics are compared with random genes.
 
 #' Are modules preserved in other data?
 #'

@@ -1,5 +1,5 @@
-# gene_modules(): groups of co-expressed genes with their eigengenes, and how these relate to classes and traits. How
-# modules are found stands in modules-find.R, their preservation in other data in modules-preservation.R.
+# gene_modules(): groups of co-expressed genes, their eigengenes, and tests of these against classes and traits. The
+# search for modules is in modules-find.R, their preservation in other data in modules-preservation.R.
 
 #' Modules: groups of co-expressed genes
 #'

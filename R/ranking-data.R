@@ -1,4 +1,4 @@
-# What gene_ranking() is given, as checked data and a formula with its variables.
+# The input of gene_ranking(), turned into checked data and a formula with its variables.
 
 # list(q, formula, frame, term, notes): what gene_quality() returned, the model's formula (NULL: levels, ranked by their
 # information) and its variables, one row per sample of `q`.

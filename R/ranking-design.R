@@ -1,5 +1,5 @@
-# The linear model of gene_ranking(): which variables it has, which columns they become, and which of these are tested.
-# Tested columns come last (src/ranking/ranking.h).
+# The linear model of gene_ranking(): its variables, the columns of its design, and the columns that are tested. Tested
+# columns come last (src/ranking/ranking.h).
 
 # formula: right side only; frame: one row per sample. A list: design (tested columns last), tested (how many), term,
 # formula, levels and group (codes from 0) of the tested factor or else NULL, number (the tested outcome is a number),
@@ -145,8 +145,8 @@ check_rank <- function(design, term) {
     }, "")
     abort_input("Variables must not follow from each other.",
                 x = paste0(paste(utils::head(from, 3L), collapse = "; "), "."),
-                i = sprintf(paste("Their effects cannot be separated from the effect of `%s` or from each other: leave one",
-                                  "out."), term))
+                i = sprintf(paste("Their effects cannot be separated from the effect of `%s` or from each other: leave",
+                                  "one out."), term))
   }
   if (nrow(design) <= ncol(design)) {
     abort_input("There must be more samples than the model has coefficients.",

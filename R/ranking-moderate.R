@@ -1,4 +1,4 @@
-# The empirical Bayes step of gene_ranking(): what all genes say about the variance of one.
+# The empirical Bayes step of gene_ranking(): a prior for the variance of each gene, estimated from all genes.
 #
 # Genes' variances s2 are taken for draws of s02 F(df, d0) (Smyth 2004). log s2 has mean log s02 + digamma(df / 2) -
 # log(df / 2) - digamma(d0 / 2) + log(d0 / 2) and variance trigamma(df / 2) + trigamma(d0 / 2), which gives d0 and s02;

@@ -1,4 +1,4 @@
-# What gene_ranking() returns: printing and conversion.
+# Printing and conversion of the result of gene_ranking().
 
 #' Print and convert rankings of genes
 #'

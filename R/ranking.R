@@ -1,5 +1,5 @@
-# gene_ranking(): a linear model per gene, with variances moderated over all genes. Fits are native (src/ranking/), the
-# model's columns are made in ranking-design.R, the moderation in ranking-moderate.R, the data in ranking-data.R.
+# gene_ranking(): a linear model per gene, with variances moderated over all genes. The fits are native (src/ranking/).
+# ranking-design.R makes the columns of the model, ranking-moderate.R has the moderation, ranking-data.R the data.
 
 #' Genes that differ between classes
 #'
@@ -254,8 +254,8 @@ group_spread <- function(fit, model, weight = NULL) {
   list(known = TRUE, weight = exp(mean(level) - own)[model$group + 1L],
        clear = p <= clear_p && (wrong[2L] >= distorted || wrong[1L] <= 1 / distorted && by_gene < distorted),
        by_class = by_gene >= far_distorted,
-       said = sprintf(paste("Over all genes, the variance of %s is %s times the variance of %s: samples are weighted by",
-                            "class."), model$levels[high], ratio, model$levels[low]),
+       said = sprintf(paste("Over all genes, the variance of %s is %s times the variance of %s: samples are weighted",
+                            "by class."), model$levels[high], ratio, model$levels[low]),
        differing = if (by_gene >= far_distorted) {
          "The class that varies more depends on the gene: each class has its own variance in the test."
        } else if (by_gene >= distorted) {

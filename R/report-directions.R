@@ -1,6 +1,6 @@
-# What a network says of directions, and how far that is to be believed: a table of simulated networks, by their model,
-# the number of samples and the share of genes that are measured (inst/bench/direction-models.R makes it), is quoted at
-# the number of samples of the data, its worst row first.
+# The directions of a network, and how far to believe them. A table of simulated networks has the share of right
+# directions by model, number of samples and share of measured genes (inst/bench/direction-models.R makes it). The
+# report quotes its rows for the number of samples of the data, the worst row first.
 
 clear_direction <- 0.9 # of the weight of both directions
 
@@ -63,7 +63,7 @@ network_directions <- function(edges, n = Inf) {
   given <- nrow(pairs) - length(tested)
   sure <- sum(tested >= clear_direction)
   one_way <- if (given) {
-    sprintf("%s tried in one direction only, as one of the two genes was not among those that may be regulators.",
+    sprintf("%s tried in one direction only, because one of the two genes was not a candidate regulator.",
             if (given == 1L) "1 pair was" else paste(thousands(given), "pairs were"))
   }
   if (!length(tested)) return(one_way)
@@ -85,8 +85,8 @@ simulated_directions <- function(n) {
   rows <- direction_rows(n)
   worst <- rows[1L, ]
   sprintf(paste("In simulations with %d samples such directions were right in %s of cases in the worst setting (%s%s)",
-                "and in %s in the best one. An unmeasured cause of two genes looks like one that drives the other, so",
-                "that a direction is a proposal for an experiment."),
+                "and in %s in the best one. If an unmeasured gene drives two genes, one of them looks like the",
+                "regulator of the other, so a direction is a proposal for an experiment."),
           worst$samples, whole_percent(worst$right), model_text(worst$model),
           if (worst$seen < 1) sprintf(", %s of the genes measured", whole_percent(worst$seen)) else "",
           whole_percent(max(rows$right)))

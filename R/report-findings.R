@@ -1,6 +1,6 @@
-# The report's first screen: what was found, in two sentences at most each, with how sure it is and where its evidence
-# stands. Chance is never a finding: what was looked for and not found comes afterwards, as such, and so does what has
-# not converged. Only tests of differences may be strong; nothing is where classes are confounded.
+# The report's first screen: each finding in at most two sentences, with its strength and a link to its evidence. Chance
+# is never a finding: searches without a result, and steps that did not converge, are listed afterwards. Only tests of
+# differences may be strong, and none of them is strong if classes are confounded.
 
 strengths <- c(strong = 1e-4, suggestive = 0.05, "could be chance" = Inf) # greatest p, over the whole search
 
@@ -45,7 +45,7 @@ judged_text <- function(p, permutations = NULL) {
   limit <- strengths[["suggestive"]]
   text <- probability_text(p)
   if (is_count(permutations, 1, 1e7) && p <= (1 + 1e-9) / (permutations + 1)) {
-    return(sprintf("%s, the least that %s can give,", text, several(permutations, "permutation")))
+    return(sprintf("%s, the smallest that %s can give,", text, several(permutations, "permutation")))
   }
   if (p <= limit && text == probability_text(limit)) paste0(text, ", just within the limit,") else text
 }
@@ -76,10 +76,11 @@ caution_text <- function(fit) {
   if (!NROW(rows)) return(NULL)
   said <- sub("\\.$", "", sub("[:;] .*", "", rows$text))
   first <- c(batch = "a difference between classes may be one between batches",
-             covariate = "a difference between classes may be due to it", depth = "genes of few counts follow depth",
+             covariate = "a difference between classes may be due to it", depth = "genes with few counts follow depth",
              component = "it may be technical", cells = "cells of one person are not independent",
              repeats = "p-values may be about single samples")
-  sprintf("%s: %s. Nothing is called strong for this reason.", joined(utils::head(said, 2L)), first[[rows$kind[1L]]])
+  sprintf("%s: %s. For this reason, no finding is called strong.", joined(utils::head(said, 2L)),
+          first[[rows$kind[1L]]])
 }
 
 # "A, B and C", and how many are as good as the last of them.
@@ -164,7 +165,7 @@ finding_sets <- function(enriched) {
   over <- if (NROW(found)) found[found$q_value <= 0.05, , drop = FALSE]
   shifted <- if (NROW(ranked)) ranked[ranked$q_value <= 0.05, , drop = FALSE]
   if (!NROW(over) && !NROW(shifted)) {
-    return(in_vain(sprintf("a set of genes that goes with the class (%s tried)", thousands(enriched$tried))))
+    return(in_vain(sprintf("a set of genes that differs between classes (%s tried)", thousands(enriched$tried))))
   }
   text <- c(
     if (NROW(shifted)) sprintf("%s of genes %s as a whole, most clearly %s (%s genes, %s, p %s).",
@@ -187,14 +188,14 @@ finding_components <- function(fit) {
     k <- standing_out(pc)
     if (is.null(k)) return(NULL) # not tested
     if (k == 0) return(in_vain("a direction in which many genes vary together"))
-    return(finding(sprintf("%s out: many genes vary together in %s.", several_stand(k, "component"),
-                           if (k == 1) "one direction" else "as many directions"), strength = "suggestive"))
+    return(finding(sprintf("%s out: many genes vary together.", several_stand(k, "component")),
+                   strength = "suggestive"))
   }
   apart <- apart_on_components(pc, fit$quality)
   if (apart$p > strengths[["suggestive"]]) {
     return(in_vain(sprintf("a component on which the classes differ (%d tried)", ncol(pc$x))))
   }
-  finding(sprintf("%s differ along PC%d, which has %s of the variance: %s of that lies between them%s (p %s%s).",
+  finding(sprintf("%s differ along PC%d, which has %s of the variance; %s of it lies between them%s (p %s%s).",
                   if (nlevels(class) == 2L) joined(levels(class)) else sprintf("The %d classes", nlevels(class)),
                   apart$best, share_text(pc$share[apart$best]), share_text(apart$share),
                   if (is.null(fit$quality$before)) "" else " within batches", probability_text(apart$p),
@@ -226,18 +227,18 @@ finding_groups <- function(fit) {
   r <- fit$clusters
   z <- sample_groups(r)
   if (!groups_hold(r)) {
-    return(unsettled("Groups of samples: another run would give others, so that none is a finding"))
+    return(unsettled("Groups of samples: another run would give other groups, so none is a finding"))
   }
   if (max(z) < 2L) return(in_vain(sprintf("groups among %s", several(length(z), "sample"))))
   sizes <- sort(tabulate(z), decreasing = TRUE)
   counted <- sprintf("Samples form %d groups of %s%s", max(z),
                      if (length(sizes) <= 6L) joined(thousands(sizes))
                      else sprintf("%s to %s", thousands(min(sizes)), thousands(max(sizes))),
-                     if (is_consensus(r) && r$given) " (as was asked for)" else "")
+                     if (is_consensus(r) && r$given) " (this number was given)" else "")
   found <- class_agreement(fit)
   if (is.null(found)) return(finding(paste0(counted, "."), strength = "suggestive"))
   if (found$p > strengths[["suggestive"]]) {
-    return(finding(sprintf("%s, which do not go with the classes (p %s): perhaps a batch or a subtype.", counted,
+    return(finding(sprintf("%s, which do not agree with the classes (p %s): perhaps a batch or a subtype.", counted,
                            probability_text(found$p)), strength = "suggestive"))
   }
   finding(sprintf("%s, which agree with the classes (%s).", counted, agreement_text(found)), strength = "suggestive")
@@ -251,13 +252,13 @@ groups_open <- function(r, class = NULL) {
     return("Groups of samples: one of them was found again in fewer than half of the subsamples. Do not interpret them")
   }
   number <- range(as.integer(names(r$n_clusters$row)))
-  sprintf(paste("Groups of samples: the sampler has not converged. R-hat, which compares chains that started apart, is",
-                "%s, and at most %.1f is wanted: neither their number (%s so far) nor who belongs together%s is a",
-                "finding. Run it longer, with steps = list(clusters = list(method = \"irm\", sweeps = %s)); where",
-                "that does not help, the data have no clear blocks"),
+  sprintf(paste("Groups of samples: the sampler has not converged. R-hat, which compares independent chains, is %s,",
+                "and should be at most %.1f. Neither the number of groups (%s so far) nor their members%s are a",
+                "finding. Run it longer, with steps = list(clusters = list(method = \"irm\", sweeps = %s)); if this",
+                "does not help, the data have no clear blocks"),
           rhat_number(groups_rhat(r)), greatest_rhat,
           if (number[1L] == number[2L]) number[1L] else paste(number, collapse = " to "),
-          if (is.null(class)) "" else ", nor how far groups agree with classes",
+          if (is.null(class)) "" else " nor their agreement with the classes",
           format(10 * nrow(r$log_posterior), scientific = FALSE))
 }
 
@@ -293,7 +294,7 @@ genes_paired <- function(fit) {
   symbols <- fit$quality$genes$symbol
   if (is.null(symbols) || is.null(fit$quality$genes$representative)) return(NULL)
   if (column_word(fit$quality) == "gene") return(NULL)
-  sprintf("Where several probes measure one gene, the one that varies most stands for it: %s probes, %s genes.",
+  sprintf("If several probes measure one gene, the probe that varies most represents it: %s probes, %s genes.",
           thousands(ncol(fit$quality$x)), thousands(length(representatives(fit$quality))))
 }
 
@@ -303,7 +304,7 @@ whole_search <- function(pairs) {
   if (!is_count(times, 1, 1e7)) return("the whole search")
   as_good <- round(min(pairs$p_fwer) * (times + 1)) - 1
   if (as_good < 1) {
-    return(sprintf("the whole search, the least that %s can give: in none was the best pair as good",
+    return(sprintf("the whole search, the smallest that %s can give: in none was the best pair as good",
                    paste(several(times, "permutation"), "of the classes")))
   }
   sprintf("the whole search: in %s of %d permutations of the classes the best pair was as good",
@@ -345,7 +346,7 @@ finding_bayes <- function(fit) {
   r <- fit$bayes
   if (is.null(r$edges)) return(NULL)
   if (bayes_disagrees(r)) {
-    return(unsettled(sprintf("Bayesian network: its chains disagree (R-hat %s), so that no edge of it is a finding",
+    return(unsettled(sprintf("Bayesian network: its chains disagree (R-hat %s), so no edge of it is a finding",
                              rhat_number(r$diagnostics$r_hat))))
   }
   sure <- bayes_edges(r, 0.9)
@@ -353,7 +354,7 @@ finding_bayes <- function(fit) {
   finding(sprintf(paste("Of %d genes, %s depend on each other given the others (posterior probability 0.9 or more):",
                         "%s.%s"),
                   nrow(r$dag), several(nrow(sure), "pair"), surest_pairs(sure, 2L),
-                  if (bayes_by_class(fit)) " The class, by which they were chosen, may be what joins them." else ""),
+                  if (bayes_by_class(fit)) " They were chosen by the class, which may be what joins them." else ""),
           strength = "suggestive")
 }
 
@@ -385,7 +386,7 @@ box_lines <- function(part) {
     if (length(part$open)) c("", sprintf("**Not converged.** %s. [What there is](#%s)", running_text(part$open),
                                          names(part$open))),
     if (length(part$vain)) c("", paste0("**Not found:** ", running_text(paste(part$vain, collapse = "; ")), ".")),
-    if (length(part$left)) c("", sprintf("**Not done**, for want of samples: %s. [Details](#data)",
+    if (length(part$left)) c("", sprintf("**Not done**, because of too few samples: %s. [Details](#data)",
                                          toString(steps_in_words[names(part$left)]))))
 }
 

@@ -1,4 +1,4 @@
-# The report on genes and pairs of genes: what differs by how much, pictures of all genes, tables, and the values.
+# The report on genes and pairs of genes: the differences and their size, figures of all genes, tables, and the values.
 
 genes_section <- function(fit, top) {
   q <- fit$quality
@@ -17,7 +17,7 @@ genes_section <- function(fit, top) {
   strips <- utils::head(ranked_genes(r), 12L)
   columns <- shown_columns(fit, strips)
   side_by_side(for (k in seq_along(strips)) figure_strip(q, columns[k], strips[k], k), kind = "tiles")
-  report_paragraph(sprintf("Values of the first %s by class, a point per sample; bars are medians%s.",
+  report_paragraph(sprintf("Values of the first %s by class, with one point per sample; bars are medians%s.",
                            columns_text(q, length(strips)), strips_text(q, columns, strips)))
   figure_heatmap(fit)
 }
@@ -30,7 +30,7 @@ strips_text <- function(q, columns, names) {
   last <- c(which(diff(sort(value)) > 0), length(value)) # a cut may not separate equal values
   wrong <- c(sum(!second), (cumsum(second) + sum(!second) - cumsum(!second))[last])
   wrong <- min(wrong, length(value) - wrong)
-  sprintf(": cut where it separates best, %s has %s on the wrong side", names[1L],
+  sprintf(". At the best cut, %s has %s on the wrong side", names[1L],
           if (wrong) several(wrong, "sample") else "none")
 }
 
@@ -102,27 +102,27 @@ genes_caption <- function(fit) {
   levels <- ranking_levels(fit)
   if (!inherits(fit$ranking, "weft_ranking")) return(sprintf("%s by what they say about the class.", word))
   sprintf("%s by p-value%s.", word, if (length(levels) == 2L) {
-    sprintf("; the log2 fold change is %s less %s", levels[2L], levels[1L])
+    sprintf("; the log2 fold change is %s minus %s", levels[2L], levels[1L])
   } else "")
 }
 
 # How to read the columns.
 genes_how <- function(fit) {
   if (!inherits(fit$ranking, "weft_ranking")) {
-    return(sprintf(paste("Bits: mutual information with the class, 0 for none, %.2f for a gene that tells every",
-                         "sample's class. p: of each gene by itself. q: the smallest false discovery rate at which it",
+    return(sprintf(paste("Bits: mutual information with the class, 0 for none, %.2f for a gene that separates the",
+                         "classes. p: for each gene alone. q: the smallest false discovery rate at which the gene",
                          "is listed, over all %s."), class_entropy(fit$quality$class, "bits"),
                    columns_text(fit$quality, nrow(fit$ranking))))
   }
   paste(c("From, to: 95 % interval of the fold change. A log2 fold change of 1 is a doubling, if values are log2.",
-          "t or F: moderated statistic. p: of each gene by itself. q: the smallest false discovery rate at which",
+          "t or F: moderated statistic. p: for each gene alone. q: the smallest false discovery rate at which",
           "the gene",
           sprintf("is listed, over all %s.", columns_text(fit$quality, nrow(fit$ranking))),
           if (!all(is.na(fit$ranking$auc))) paste("AUC: the probability that a sample of the second class has the",
                                                   "greater value; 0.5 is chance."),
           "Bits: mutual information of three bins with the class.",
-          if (!all(is.na(fit$ranking$shape_q))) paste("Shape q: of a difference in spread or shape beyond the mean,",
-                                                      "with a false discovery rate of its own.")), collapse = " ")
+          if (!all(is.na(fit$ranking$shape_q))) paste("Shape q: the false discovery rate for differences in spread",
+                                                      "or shape beyond the mean.")), collapse = " ")
 }
 
 class_entropy <- function(class, unit) {
@@ -183,24 +183,24 @@ gene_links <- function(fit) {
 
 figure_volcano <- function(r) {
   put_figure(function() draw_volcano(r, 0.05, 10L), "Volcano plot: fold change and p-value of every gene.",
-             "Every gene by its fold change and p-value; coloured: q at most 0.05.",
-             more = paste("Genes at the top differ surely, genes at the sides by much. Up to ten with the",
-                          "smallest p-values are named."), size = c(4.2, 4))
+             "Fold change and p-value of every gene; coloured: q at most 0.05.",
+             more = paste("Genes at the top differ with the most certainty, genes at the sides differ by the most. Up",
+                          "to ten genes with the smallest p-values are named."), size = c(4.2, 4))
 }
 
 figure_mean_difference <- function(r) {
   put_figure(function() draw_mean_difference(r, 0.05, 10L), "Fold change of every gene against its mean value.",
-             "Fold change by mean value; coloured: q at most 0.05.",
-             more = paste("Most genes should lie around 0 at every mean. A cloud that bends away from 0 says that",
-                          "samples were not scaled alike."), size = c(4.2, 4))
+             "Fold change and mean value of every gene; coloured: q at most 0.05.",
+             more = paste("Most genes should lie around 0 at every mean. If the cloud bends away from 0, the samples",
+                          "were not scaled in the same way."), size = c(4.2, 4))
 }
 
 figure_p_values <- function(r) {
   put_figure(function() draw_p_values(r), "Histogram of the p-values of all genes.",
-             "p-values of all genes; dashed: what equal genes would give.",
-             more = paste("Genes without a difference are spread evenly; differences add to the left. A slope to the",
-                          "right, or a hill in the middle, says that the test does not fit the data, as with hidden",
-                          "batches."),
+             "p-values of all genes; dashed: without any differences.",
+             more = paste("Genes without a difference are spread evenly; genes with a difference add to the left. A",
+                          "slope to the right, or a hill in the middle, means that the test does not fit the data, for",
+                          "example because of hidden batches."),
              size = c(4.2, 4))
 }
 
@@ -262,9 +262,9 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
              sprintf(paste("The first %s in %s samples: purple is above the mean of the row, green below. All were",
                            "chosen by the class."),
                      columns_text(q, length(names)), thousands(length(samples))),
-             more = sprintf(paste("Colours are standard deviations (SD) of the row, up to 2.5. Rows and columns that",
-                                  "are alike stand together; strips on top are class%s. As the genes were chosen by",
-                                  "the class, blocks along it are no finding in themselves.%s"),
+             more = sprintf(paste("Colours are standard deviations (SD) of the row, up to 2.5. Similar rows and",
+                                  "columns are side by side; the strips on top are class%s. The genes were chosen by",
+                                  "the class, so blocks that follow the class are not a finding of their own.%s"),
                             if (is.null(q$batch)) "" else " and batch",
                             if (sure == length(names)) "" else sprintf(" %d of the %d have a q of at most 0.05.", sure,
                                                                        length(names))),
@@ -301,8 +301,9 @@ draw_heatmap <- function(z, names, class, batch) {
 pairs_section <- function(fit, top) {
   r <- as.data.frame(fit$pairs)
   report_paragraph(pairs_text(fit$pairs), genes_paired(fit),
-                   paste("The interaction of a pair is what it says about the class beyond what its members say by",
-                         "themselves. By chance alone it is positive for many pairs; p says which exceed that."))
+                   paste("The interaction of a pair is the information that it has about the class beyond the",
+                         "information of its members. It is positive by chance for many pairs; p says which exceed",
+                         "chance."))
   if (!nrow(r) || is.null(r$p_fwer)) return(invisible())
   sure <- utils::head(r[r$p_fwer <= strengths[["suggestive"]], ], 2L)
   if (nrow(sure)) side_by_side(for (k in seq_len(nrow(sure))) figure_pair(fit, sure$feature1[k], sure$feature2[k]))
@@ -311,9 +312,9 @@ pairs_section <- function(fit, top) {
                       check.names = FALSE)
   put_table(shown, sprintf("Pairs with the most interaction of %s.", pairs_searched(fit)), "pairs", min(top, 10),
             minor = "information",
-            more = paste("Information (bits): what the two say together about the class; interaction: how much of it",
-                         "neither says alone. p: how often the best of all pairs has as much interaction when the",
-                         "classes are permuted."))
+            more = paste("Information: bits that the two have together about the class. Interaction: the part of these",
+                         "bits that neither has alone. p: how often the best of all pairs has as much interaction when",
+                         "the classes are permuted."))
 }
 
 # One gene of a pair against the other, by class: what neither tells alone.
@@ -333,8 +334,8 @@ figure_pair <- function(fit, first, second) {
     if (cut) graphics::abline(v = stats::median(values[, 1L]), h = stats::median(values[, 2L]), lty = 2, col = "grey")
     key_above(q$class, shapes = TRUE)
   }, "Scatter plot of the values of the pair in all samples, by class.",
-  sprintf("%s against %s, a point per sample.", first, second),
-  more = paste(c("A pair that says more than its members has its classes in opposite corners, though they are mixed",
-                 "along either axis.", if (cut) "Dashed: the medians, at which values were cut for the search."),
+  sprintf("%s against %s, with one point per sample.", first, second),
+  more = paste(c("If a pair says more than its members, the classes are in opposite corners, although they are mixed",
+                 "along each axis.", if (cut) "Dashed: the medians, at which values were cut for the search."),
                collapse = " "))
 }

@@ -11,11 +11,11 @@ groups_section <- function(fit, top) {
                sprintf("%s of samples (rows) and %ss (columns): purple is above the mean of the column, green below.",
                        if (open) "Not converged: groups" else "Groups", column_word(q)),
                size = c(7.4, 5), narrow = c(phone_width, 3.6),
-               more = paste("Lines part the groups, which are numbered. A group that is real shows as blocks of nearly",
-                            "one colour. The strip at the right shows the classes."))
+               more = paste("Lines separate the groups, which are numbered. A real group shows as blocks of nearly one",
+                            "colour. The strip at the right shows the classes."))
   }
   if (!open) return(report_group_tables(fit, top))
-  folded("Tables of these groups, to look at and not to be quoted", report_group_tables(fit, top))
+  folded("Tables of these groups, which are not to be quoted", report_group_tables(fit, top))
 }
 
 groups_found <- function(fit) {
@@ -24,8 +24,8 @@ groups_found <- function(fit) {
   text <- if (is_consensus(r)) consensus_text(r, word) else paste("The best partition has", partition_text(r, word))
   c(paste0(text, "."),
     groups_agreement(fit),
-    if (!is_consensus(r)) sprintf(paste("The model is one of blocks: %ss that change gradually from sample to sample",
-                                        "are cut into many groups."), word))
+    if (!is_consensus(r)) sprintf(paste("The model assumes blocks: %ss that change gradually from sample to sample",
+                                        "are divided into many groups."), word))
 }
 
 report_group_tables <- function(fit, top) {
@@ -34,21 +34,21 @@ report_group_tables <- function(fit, top) {
   if (max(sample_groups(r)) > 1L) {
     put_table(group_table(fit), "Groups of samples, with the genes that are highest and lowest in each.",
               "sample-groups", 20, minor = c("names", "low"),
-              more = paste("In brackets: the difference between the group's mean and that of all other samples, in",
-                           "standard deviations of the gene. Groups were found from these genes, so that no p-value",
-                           "would mean anything."))
+              more = paste("In brackets: the difference between the mean of the group and the mean of all other",
+                           "samples, in standard deviations of the gene. There are no p-values, because the groups",
+                           "were found from these genes."))
   }
   if (is_consensus(r)) {
-    if (nrow(r$stability)) put_table(stability_columns(r$stability), "How clear each division of the samples is.",
+    if (nrow(r$stability)) put_table(stability_columns(r$stability), "The test of each division of the samples.",
                                      "group-numbers", 10,
-                                     more = paste("Valley: how clearly the density rises on both sides of the",
-                                                  "division, in standard errors; by chance: what 5 % of data sets",
-                                                  "without groups exceed. Found again: the overlap (Jaccard index) of",
-                                                  "the least stable group with its best match in subsamples."))
+                                     more = paste("Valley: the rise of the density on both sides of the division, in",
+                                                  "standard errors. By chance: the value that 5 % of data sets without",
+                                                  "groups exceed. Found again: the overlap (Jaccard index) of the",
+                                                  "least stable group with its best match in subsamples."))
   } else {
-    put_table(number_table(r, word), "How sure the number of groups is.", "group-numbers", 10,
-              more = paste("The share of the sampled partitions with that many groups: the posterior probability, as",
-                           "far as the chains agree."))
+    put_table(number_table(r, word), "The probability of each number of groups.", "group-numbers", 10,
+              more = paste("Share: the share of the sampled partitions with this number of groups, which is its",
+                           "posterior probability if the chains agree."))
   }
   if (max(gene_groups(r), 1L) > 1L) put_table(gene_group_table(r, word), sprintf("Groups of %ss, largest first.", word),
                                           "gene-groups", min(top, 15))
@@ -68,7 +68,7 @@ groups_agreement <- function(fit) {
 }
 
 agreement_text <- function(found) {
-  sprintf("normalised mutual information %.2f, of permuted classes %.2f, p %s", found$shared, found$chance,
+  sprintf("normalised mutual information %.2f, with permuted classes %.2f, p %s", found$shared, found$chance,
           probability_text(found$p))
 }
 
@@ -132,33 +132,33 @@ gene_group_table <- function(r, word) {
 bayes_section <- function(fit, top) {
   r <- fit$bayes
   report_paragraph(if (bayes_disagrees(r)) paste0(bayes_open(r), "."),
-                   sprintf("The network is of %d genes%s.", nrow(r$dag), bayes_chosen(fit)),
+                   sprintf("The network has %d genes%s.", nrow(r$dag), bayes_chosen(fit)),
                    if (!bayes_disagrees(r)) c(bayes_surest(r), bayes_surety(r)),
-                   paste("A posterior probability is one of dependence given the genes in the model: a hidden cause of",
-                         "two genes looks like an edge between them. Networks with the same independences cannot be",
-                         "told apart by such data, so that directions are less sure than edges."))
+                   paste("A posterior probability is about dependence, given the genes in the model: a hidden cause of",
+                         "two genes looks like an edge between them. Such data cannot distinguish networks with the",
+                         "same independences, so directions are less certain than edges."))
   small <- max(table(layered_layout(r$dag)$y)) <= 7L # there is room for the names of a layer
   put_figure(function() plot(r), "The Bayesian network, drawn in layers.",
              sprintf("%s%s: %s.",
                      if (bayes_disagrees(r)) "Not converged: another run may give another network. " else "",
-                     if (is.null(r$average)) "The network of highest posterior probability"
+                     if (is.null(r$average)) "The network with the highest posterior probability"
                      else "Genes that are joined with a posterior probability of 0.5 or more",
                      several(sum(r$dag != 0), "edge")), more = trimws(bayes_legend(r)),
              size = c(7.4, 5.2), kind = if (small) "" else "large", narrow = if (small) c(phone_width, 3.6))
   if (!is.null(r$edges)) put_table(bayes_edges(r),
-                                   "Edges of the Bayesian network, surest first.",
+                                   "Edges of the Bayesian network, the most probable first.",
                                    "bayesian-edges", top, minor = "in the best network",
                                    more = paste("Edge: the posterior probability that the two genes are joined, given",
-                                                "the genes in the model; direction: where they are, that the edge",
-                                                "points as written. Likely is at least 0.9, possible at least 0.5; a",
-                                                "direction below 0.9 is open."))
+                                                "the genes in the model. Direction: the probability that the edge",
+                                                "points as written, if the genes are joined. Likely: at least 0.9;",
+                                                "possible: at least 0.5. A direction below 0.9 is open."))
   if (!is.null(r$trace)) {
     put_figure(function() plot(r, "trace"), "Scores along the Markov chains.",
                "Scores along the Markov chains, which should look alike and show no trend.",
-               more = paste(if (!is.null(r$resample)) "Chains of all samples; posteriors are means over halves of",
-                                                      "these.",
-                            "R-hat, above the picture, compares chains that started apart and should be at most 1.1.",
-                            "Otherwise more iterations are needed."),
+               more = paste(if (!is.null(r$resample)) paste("These chains use all samples; posteriors are means over",
+                                                            "random halves of the samples."),
+                            "R-hat, above the figure, compares independent chains and should be at most 1.1. If it is",
+                            "not, more iterations are needed."),
                size = c(5.6, 3))
   }
 }
@@ -170,10 +170,10 @@ bayes_legend <- function(r) {
   drawn <- r$dag != 0
   likely <- sum(joined[drawn] >= 0.5)
   clear <- any(r$edges[drawn] >= clear_direction * joined[drawn])
-  paste0(" The wider and darker, the surer that the two are joined at all: ",
+  paste0(" Wide and dark edges are the most probable: ",
          if (likely == sum(drawn)) "all" else likely, " with a posterior of 0.5 or more.",
-         if (clear) paste(" A filled arrowhead: the direction is clear (at least 0.9 of the posterior of both); a",
-                          "hollow one: it is open.")
+         if (clear) paste(" A filled arrowhead means that the direction is clear (at least 0.9 of the posterior of",
+                          "both); a hollow one means that it is open.")
          else " All arrowheads are hollow: directions are open, and the arrows may as well point the other way.",
          if (any(r$edges[!drawn] >= 0.5)) " A dashed edge is likely, but not part of the best network.")
 }
@@ -181,8 +181,8 @@ bayes_legend <- function(r) {
 bayes_chosen <- function(fit) {
   if (bayes_named(fit)) return(" that were named for it")
   if (bayes_by_class(fit)) {
-    return(paste(", chosen because they say most about the class: that they all differ between the classes is how",
-                 "they were chosen, and much of what joins them may be the class itself"))
+    return(paste(", chosen because they say most about the class. They all differ between the classes for this",
+                 "reason, and much of what joins them may be the class itself"))
   }
   ", chosen because they have the most edges in the network above"
 }
@@ -193,8 +193,8 @@ bayes_disagrees <- function(r) isTRUE(r$diagnostics$r_hat > greatest_rhat)
 
 # What is known while the chains disagree.
 bayes_open <- function(r) {
-  sprintf(paste("Bayesian network: the chains disagree. R-hat, which compares chains that started apart, is %s, and",
-                "at most %.1f is wanted, so that no edge of it is a finding. Run it longer, with",
+  sprintf(paste("Bayesian network: the chains disagree. R-hat, which compares independent chains, is %s, and should be",
+                "at most %.1f, so no edge of the network is a finding. Run it longer, with",
                 "steps = list(bayes = list(iterations = %s))"),
           rhat_number(r$diagnostics$r_hat), greatest_rhat, format(10 * r$iterations, scientific = FALSE))
 }
@@ -240,22 +240,21 @@ surety_number <- function(p) {
 bayes_surest <- function(r) {
   if (is.null(r$edges)) return(NULL)
   found <- bayes_edges(r)
-  if (nrow(found)) sprintf("The surest of its edges: %s.", surest_pairs(utils::head(found, 3L)))
+  if (nrow(found)) sprintf("Its most probable edges: %s.", surest_pairs(utils::head(found, 3L)))
 }
 
 bayes_surety <- function(r) {
   if (is.null(r$edges)) return(NULL)
   found <- bayes_edges(r, 0.9)
   sure <- sum(found$direction >= 0.9)
-  if (!nrow(found)) return("No edge of the Bayesian network has a posterior of 0.9 or more, both directions together.")
+  if (!nrow(found)) return("No edge has a posterior of 0.9 or more (both directions together).")
   if (nrow(found) == 1L) {
-    return(sprintf(paste("One edge of the Bayesian network has a posterior of 0.9 or more, both directions together;",
-                         "its direction %s."), if (sure) "is as sure" else "is open"))
+    return(sprintf("1 edge has a posterior of 0.9 or more (both directions together); its direction is %s.",
+                   if (sure) "likely" else "open"))
   }
-  sprintf("Of the %d edges of the Bayesian network with a posterior of 0.9 or more, both directions together, %s.",
-          nrow(found), if (!sure) "none has a direction as sure"
-          else if (sure == nrow(found)) "all have a direction as sure"
-          else sprintf("%d %s a direction as sure", sure, if (sure == 1L) "has" else "have"))
+  sprintf("%d edges have a posterior of 0.9 or more (both directions together); %s.", nrow(found),
+          if (!sure) "no direction is likely" else if (sure == nrow(found)) "all their directions are likely"
+          else sprintf("%s likely", if (sure == 1L) "1 direction is" else paste(sure, "directions are")))
 }
 
 # ---- sets of genes ----
@@ -271,22 +270,23 @@ enrichment_of <- function(fit, sets) {
 sets_section <- function(found, top) {
   d <- found$overlap
   sure <- sum(d$q_value <= 0.05)
-  report_paragraph(sprintf("%s were compared with %s of genes that the analysis found%s.",
+  report_paragraph(sprintf("%s were compared with %s of genes that the analysis found; %s.",
                            several(length(unique(d$set)), "set"), several(length(unique(d$query)), "list"),
-                           if (sure) sprintf("; %s at a false discovery rate of 0.05", several(sure, "overlap"))
-                           else "; no overlap is beyond chance"))
+                           if (!sure) "no overlap is beyond chance"
+                           else sprintf("%s significant at a false discovery rate of 0.05",
+                                        paste(several(sure, "overlap"), if (sure == 1L) "is" else "are"))))
   shown <- data.frame(list = d$query, set = d$set, `genes in set` = d$size, overlap = d$overlap, expected = d$expected,
                       p = d$p_value, q = d$q_value, genes = d$genes, check.names = FALSE)
   put_table(shown, "Sets of genes that are over-represented in lists.", "gene-sets", top,
             minor = c("expected", "genes"),
-            more = paste("Hypergeometric test with the tested genes as universe, false discovery rate over all lists",
-                         "and sets. Sets overlap, so that several rows may tell the same thing."))
+            more = paste("p: hypergeometric test, with the tested genes as universe. q: false discovery rate over all",
+                         "lists and sets. Sets overlap, so several rows may have the same cause."))
   r <- found$ranks
   if (is.null(r)) return(invisible())
   shown <- data.frame(set = r$set, `genes in set` = r$size, direction = r$direction, shift = r$shift,
                       correlation = r$correlation, p = r$p_value, q = r$q_value, check.names = FALSE)
   put_table(shown, "Sets of genes that shift as a whole.", "ranked-sets", top, minor = c("shift", "correlation"),
-            more = paste("Each set's mean statistic against that of all other genes (shift, in standard deviations);",
-                         "the mean correlation of the set's genes is allowed for (Wu and Smyth 2012). No single gene",
-                         "need differ clearly."))
+            more = paste("Shift: the mean statistic of the set minus the mean of all other genes, in standard",
+                         "deviations. The test allows for the correlation of the set's genes (Wu and Smyth 2012). A",
+                         "set may shift although none of its genes differs clearly."))
 }

@@ -1,4 +1,4 @@
-# The end of the report: methods as a paper prints them, with references; settings; how it ran.
+# The end of the report: a methods section as for a paper, with references; the settings; and the run.
 
 methods_section <- function(fit, enriched = NULL) {
   text <- methods_text(fit)

@@ -1,6 +1,5 @@
-# The report on the network: its heaviest edges as an SVG that a script (inst/report/report.js) zooms, searches and
-# makes draggable, and that is complete without it; hubs with what they are joined to; edges with their false discovery
-# rates.
+# The report on the network: its heaviest edges as an SVG, the hubs and their neighbours, and the edges with their false
+# discovery rates. A script (inst/report/report.js) zooms, searches and drags the SVG, which is complete without it.
 
 network_section <- function(fit, top) {
   net <- fit$network
@@ -12,14 +11,14 @@ network_section <- function(fit, top) {
     if (on_page()) raw_html(network_figures(drawn, caption, network_how(net)))
     else put_figure(function() plot_fit(fit, "network"), "The network.", caption, size = c(7, 6.5),
                     more = network_how(net))
-    put_table(hub_table(edges), "Genes with the most edges, and to which, heaviest first.", "hubs",
+    put_table(hub_table(edges), "Genes with the most edges, and their neighbours, heaviest first.", "hubs",
               min(top, 10), minor = "predicted by", more = "(+): high where the gene is high; (-): low where it is",
                                                            "high.")
     put_table(report_edge_table(edges), edges_caption(net), "edges", top, minor = "weight", more = edges_how(net))
     if (is_directed(net)) {
-      folded("How well directions did in simulations", put_table(direction_columns(), paste(
-        "Directed networks found in simulated data. Not direct: pairs that no edge joins; right: directions that are",
-        "clear and true."), "directions", 50))
+      folded("Directions in simulations", put_table(direction_columns(), paste(
+        "Directed networks found in simulated data. Not direct: the share of pairs that the true network does not",
+        "join. Right: the share of clear directions that are true."), "directions", 50))
     }
   }
   if (is_directed(net) && !is.null(stability_text(net))) report_paragraph(stability_text(net))
@@ -72,14 +71,14 @@ network_words <- function(fit, edges) {
           else sprintf("%s of %s, not tested.", several(nrow(network_pairs(edges)), "pair"), genes)
   hubs <- hubs_on_components(fit, edges)
   paste(c(text, if (nzchar(chosen)) sprintf("The genes are those%s.", chosen),
-          if (is.null(network_regulators(net))) paste("Without candidate regulators a pair is co-expression: it does",
-                                                      "not say that one gene acts on the other."),
+          if (is.null(network_regulators(net))) paste("Without candidate regulators, a pair means co-expression, not",
+                                                      "that one gene acts on the other."),
           series_text(net), interventions_text(net),
           unit_text(net),
           if (is_directed(net)) network_directions(edges, network_samples(fit)),
           controls_joined(edges), groups_joined(fit), factors_text(fit, edges),
-          if (nrow(hubs)) sprintf(paste("%s (correlation %s): what joins such genes to others may be whatever that",
-                                        "component is."), sub("^t", "T", hubs_text(hubs)),
+          if (nrow(hubs)) sprintf(paste("%s (correlation %s): the cause of this component may be what joins such genes",
+                                        "to others."), sub("^t", "T", hubs_text(hubs)),
                                   paste(vapply(hubs$correlation, two_digits, ""), collapse = ", ")),
           weight_text(net)), collapse = " ")
 }
@@ -96,7 +95,7 @@ controls_joined <- function(edges) {
 groups_joined <- function(fit) {
   groups <- if (!is.null(fit$clusters) && groups_hold(fit$clusters)) max(sample_groups(fit$clusters)) else 1L
   if (groups > 1L) sprintf(paste("The samples form %d groups (below): genes that differ between groups are joined even",
-                                 "if they do not vary together within any."), groups)
+                                 "if they do not vary together within any group."), groups)
 }
 
 network_chosen <- function(fit) {
@@ -111,9 +110,9 @@ network_chosen <- function(fit) {
 weight_text <- function(net) {
   if (is_directed(net)) {
     return(paste("The weight of an edge, from 0 to 1, says how early and how often the first gene was chosen to",
-                 "predict the second in random halves of the samples; it is higher where the first predicts other",
-                 if (is.null(attr(net, "interventions"))) "genes well, too."
-                 else "genes well, too, and where the second shifts when the first is perturbed."))
+                 "predict the second in random halves of the samples; it is higher if the first predicts other genes",
+                 if (is.null(attr(net, "interventions"))) "well, too."
+                 else "well, too, and if the second shifts when the first is perturbed."))
   }
   method <- attr(net, "method")
   if (method %in% names(network_methods)) sprintf("The weight of an edge %s.", network_methods[[method]]$weight)
@@ -173,12 +172,12 @@ network_caption <- function(edges, drawn) {
 
 network_how <- function(net) {
   paste("Genes with more edges are larger; heavier edges are wider; lengths mean nothing.",
-        if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted: purple and",
-                                    "solid where both are high together, green and dashed where one is high where the",
-                                    "other is low, grey where it is neither. A filled arrowhead: the direction is",
-                                    "clear (at least 0.9 of the weight of both); a hollow one: it is open, or was not",
-                                    "tested. Heads at both ends: both directions were kept.")
-        else "Edges have no direction; dashed green ones join genes of which one is low where the other is high.")
+        if (is_directed(net)) paste("Arrows point from the gene that predicts to the gene that is predicted. Purple",
+                                    "and solid: both are high in the same samples. Green and dashed: one is high when",
+                                    "the other is low. Grey: neither. A filled arrowhead means that the direction is",
+                                    "clear (at least 0.9 of the weight of both); a hollow one means that it is open,",
+                                    "or was not tested. Heads at both ends: both directions were kept.")
+        else "Edges have no direction. Dashed green edges join two genes if one is low when the other is high.")
 }
 
 edges_caption <- function(net) {
@@ -192,11 +191,11 @@ edges_how <- function(net) {
     if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) return(NULL)
     return(sprintf("All have a false discovery rate of at most %g.", attr(net, "fdr")))
   }
-  paste("Weight: how early and often the first gene (from) was chosen to predict the second (to), 0 to 1. Sign: +",
-        "where the second is high where the first is, - where it is low. Direction: this edge's share of the weights",
-        "of both directions; near 0.5 it is open. q: the smallest false discovery rate at which the edge is kept;",
-        "false is an edge between genes that do not depend on each other. False edges are counted in permuted copies",
-        "of the data, so that q goes in steps and many edges have the same.")
+  paste("Weight: how early and often the first gene (from) was chosen to predict the second (to), 0 to 1. Sign: + if",
+        "the second is high when the first is high, - if it is low. Direction: this edge's share of the weights of",
+        "both directions; near 0.5 it is open. q: the smallest false discovery rate at which the edge is kept; an edge",
+        "is false if its genes do not depend on each other. False edges are counted in permuted copies of the data, so",
+        "q has steps, and many edges have the same q.")
 }
 
 report_edge_table <- function(edges) {

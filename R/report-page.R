@@ -1,5 +1,5 @@
-# How the report is written. A page gets HTML of its own, with tables that sort and are searched (inst/report); other
-# formats get Markdown. All text from data goes through html_text() or markdown_text().
+# The writing of the report. A page has HTML of its own, with tables that can be sorted and searched (inst/report);
+# other formats get Markdown. All text from data passes through html_text() or markdown_text().
 
 on_page <- function() startsWith(knitr::pandoc_to() %||% "", "html")
 

@@ -1,4 +1,4 @@
-# The parts of the report as functions of their own, for a document that a user writes.
+# The parts of the report as functions, for a user's own document.
 
 #' Parts of the report for your own document
 #'

@@ -1,4 +1,4 @@
-# The report on samples: how close they are to each other, what their components go with, which stand apart and why.
+# The report on samples: the distances between them, their components and the variables behind these, and the outliers.
 
 samples_section <- function(fit) {
   q <- fit$quality
@@ -28,8 +28,8 @@ figure_distances <- function(q, most = 300L) {
                      if (n > most) sprintf("%d of %s ", most, thousands(n)) else "", joined(rownames(d)[far]))
   strips <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch")
   more <- sprintf(paste("Distance: the root mean square of the %ss' differences, in standard deviations (SD) of each",
-                        "%s. Samples that are alike stand together.%s Mean distances to the others: %s; the median",
-                        "sample %.2f."),
+                        "%s. Similar samples are side by side.%s Mean distances to the others: %s; the median sample",
+                        "has %.2f."),
                   column_word(q), column_word(q),
                   if (!length(strips)) ""
                   else sprintf(" Strips at the left: %s.", paste(rev(strips), collapse = ", then ")),
@@ -154,9 +154,8 @@ figure_values <- function(q, most = 80L) {
   caption <- sprintf("Values in %s%s. The median of %s is farthest from the others'.",
                      if (length(by) > most) sprintf("%d of the samples", most) else "each sample",
                      if (is.null(q$class)) "" else ", by class", rownames(q$x)[odd])
-  more <- sprintf(paste("Boxes hold the middle half of all %ss, thick lines are medians. They should stand at one",
-                        "place; the median of %s is %s away from that of",
-                        "the others.%s"), column_word(q), rownames(q$x)[odd],
+  more <- sprintf(paste("Boxes hold the middle half of all %ss, and thick lines are medians. The medians should be",
+                        "equal; the median of %s is %s away from the others.%s"), column_word(q), rownames(q$x)[odd],
                   two_digits(abs(middle[odd] - stats::median(middle))),
                   if (q$imputed > 0) sprintf(" %s missing values were filled in.", thousands(q$imputed)) else "")
   put_figure(function() draw_values(q$x[some, , drop = FALSE], q$class[some]),
@@ -211,30 +210,30 @@ report_components <- function(fit) {
     all <- rbind(if (!is.null(before)) cbind(data = "before", before),
                  if (is.null(before)) after else cbind(data = "after", after))
     put_table(all,
-              sprintf("Share of the first %d components' variance that a variable explains%s.", shown,
-                      if (!is.null(before)) ", before and after batch and covariates were taken out" else ""),
+              sprintf("Share of the variance of the first %d components that each variable explains%s.", shown,
+                      if (!is.null(before)) ", before and after batch and covariates were removed" else ""),
               "components", 20,
               more = sprintf("%sp-values are of an analysis of variance, corrected for %d components (Bonferroni).",
-                             if (length(known) > 1L) "What each adds to batches and the other covariates. " else "",
+                             if (length(known) > 1L) "Each share is beyond batches and the other covariates. " else "",
                              ncol(pc$x)))
   }
   put_table(loading_table(pc, paste0(column_word(q), "s")),
             sprintf("%ss with the largest loadings on %s.", if (column_word(q) == "probe") "Probe" else "Gene",
                     loadings_of(pc)),
             "loadings", 10,
-            more = paste("A loading is a gene's weight in a component, which is high in samples where those with + are",
-                         "high and those with - are low. Thousands take part in each, so that even the largest are",
-                         "small."))
+            more = paste("A loading is the weight of a gene in a component. The component is high in samples in which",
+                         "genes with + are high and genes with - are low. Many genes contribute to each component, so",
+                         "even the largest loadings are small."))
 }
 
 components_text <- function(fit) {
   pc <- fit$components
   stand <- standing_out(pc)
-  text <- if (!is.null(stand)) sub("^no", "No", paste(several_stand(stand, "component"), "out from what chance gives."))
+  text <- if (!is.null(stand)) sub("^no", "No", paste(several_stand(stand, "component"), "out from chance."))
   if (is.null(fit$quality$class)) return(text %||% "")
   apart <- apart_on_components(pc, fit$quality)
   paste(c(text, sprintf("The classes differ most on PC%d: %s of its variance lies between them%s.", apart$best,
-                        share_text(apart$share), if (apart$p > 0.05) ", no more than chance gives" else "")),
+                        share_text(apart$share), if (apart$p > 0.05) ", which may be chance" else "")),
         collapse = " ")
 }
 
@@ -243,14 +242,14 @@ components_text <- function(fit) {
 figure_scores <- function(scores, two, q, share, mark = NULL, between = NULL) {
   class <- q$class
   label <- paste0("PC", two, if (is.null(share)) "" else sprintf(" (%s of the variance)", share_text_each(share[two])))
-  what <- if (is.null(share)) "Before batch and covariates were taken out: samples" else "Samples"
+  what <- if (is.null(share)) "Before batch and covariates were removed: samples" else "Samples"
   caption <- sprintf("%s on PC%d and PC%d%s.", what, two[1L], two[2L],
                      if (is.null(between)) ""
                      else sprintf("; %s and %s of their variance%s lie between the classes",
                                   small_share(between[two[1L]]), small_share(between[two[2L]]),
                                   if (is.null(q$before)) "" else " within batches"))
-  more <- sprintf(paste("Each point is a sample; points that are close have similar values in the genes of these",
-                        "components. %sThe three samples farthest from the middle are named.%s"),
+  more <- sprintf(paste("Each point is a sample; close points have similar values in the genes of these components.",
+                        "%sThe three samples farthest from the middle are named.%s"),
                   if (is.null(q$batch)) "" else "Colour: class; shape: batch. ",
                   if (is.null(mark)) "" else mark$caption)
   put_figure(function() {
@@ -296,8 +295,8 @@ figure_variance <- function(pc) {
           else if (stand == 0) "; no component stands out"
           else sprintf("; dark: the %s", if (stand == 1) "component that stands out"
                        else sprintf("%d components that stand out", stand))),
-  more = sprintf(paste("A component stands out if it exceeds those of data without dependence between genes. All %d",
-                       "together have %s of the variance."), length(pc$share), share_text(sum(pc$share))))
+  more = sprintf(paste("A component stands out if it exceeds the components of data in which genes are independent.",
+                       "All %d together have %s of the variance."), length(pc$share), share_text(sum(pc$share))))
 }
 
 sample_variables <- function(q) {
@@ -350,8 +349,8 @@ report_outliers <- function(fit) {
   fdr <- attr(fit$outliers, "fdr")
   cat("\n\n### Outliers {#outliers}\n\n")
   report_paragraph(if (any(o$outlier)) {
-    sprintf(paste("%s %s at a false discovery rate of %g. Look at how such samples were taken and measured before",
-                  "leaving them out."), joined(o$sample[o$outlier]),
+    sprintf(paste("%s %s at a false discovery rate of %g. Find out how such samples were taken and measured before you",
+                  "leave them out."), joined(o$sample[o$outlier]),
             if (sum(o$outlier) == 1L) "is an outlier" else "are outliers", fdr)
   } else {
     sprintf("None of %s samples is an outlier at a false discovery rate of %g. The most extreme is %s.",
@@ -362,18 +361,18 @@ report_outliers <- function(fit) {
             "Samples, the most extreme first.", "samples",
             max(6L, min(20L, sum(o$outlier))),
             more = paste(tested_text(fit, o),
-                         "q: the smallest false discovery rate at which the sample would be called an outlier. SD:",
-                         "robust standard deviations of all samples, 1.48 times the median distance from their median.",
-                         "Off all components: the distance from what the components of the other samples describe."))
+                         "q: the smallest false discovery rate at which the sample is called an outlier. SD: robust",
+                         "standard deviation of all samples, 1.48 times the median distance from their median. Off all",
+                         "components: the distance from the plane of the other samples' components."))
 }
 
 # What is tested, and why a point that catches the eye need not be beyond chance.
 tested_text <- function(fit, o) {
   k <- attr(fit$outliers, "components")
-  paste(sprintf(paste("What is tested is a sample's place among the first %s at once, and its distance from what all",
-                      "components of the other samples describe, which is large where many genes do what they do in no",
-                      "other sample. Some samples are noisier than others in any data, so that even several SD may be",
-                      "chance."), several(k, "component")),
+  paste(sprintf(paste("The test looks at the place of a sample among the first %s, and at its distance from the plane",
+                      "of the other samples' components. This distance is large if many genes behave as in no other",
+                      "sample. In all data, some samples are noisier than others, so even several SD may be chance."),
+                several(k, "component")),
         if (!any(o$outlier)) "The test is cautious: it misses some outliers.")
 }
 
@@ -483,8 +482,8 @@ figure_outliers <- function(fit, o) {
   sprintf("Outlier score of each sample; %s.", if (any(o$outlier)) {
     sprintf("rings: %d of %s are outliers", sum(o$outlier), thousands(nrow(o)))
   } else sprintf("none is an outlier, %s comes nearest", o$sample[1L])),
-  more = sprintf(paste("The score is the p-value as standard deviations of a normal distribution: about one sample in",
-                       "twenty exceeds 2 by chance. The dashed line is what a single sample must exceed to stand apart",
+  more = sprintf(paste("The score is the p-value, converted to standard deviations of a normal distribution: about",
+                       "one sample in twenty exceeds 2 by chance. A single sample above the dashed line is an outlier",
                        "among %s."),
                  thousands(nrow(o))),
   size = c(5.6, 3.4), narrow = c(phone_width, 2.7))

@@ -108,7 +108,7 @@ report_template <- function(template) {
   bytes <- whole_bytes(template, "template", "an R Markdown file", 2^26)
   if (any(bytes == 0) || !validUTF8(rawToChar(bytes))) {
     abort_input("`template` must be an R Markdown file.",
-                x = sprintf("%s is no text in UTF-8 that can be read.", describe(template)))
+                x = sprintf("%s is not readable text in UTF-8.", describe(template)))
   }
   template
 }
@@ -150,7 +150,7 @@ render_failed <- function(error, own, work) {
   said <- plain_text(conditionMessage(error))
   if (!has_space(work)) {
     abort_input("The folder of temporary files must have space.", x = sprintf("%s has none left.", describe(work)),
-                i = "The environment variable TMPDIR names another one before R is started.")
+                i = "To use another folder, set the environment variable TMPDIR before R starts.")
   }
   if (own) {
     abort_input("`template` must be an R Markdown file that can be rendered.", x = said,
@@ -188,7 +188,7 @@ pdf_maker <- function() {
   if (length(found) && named != "no") return(found[1L])
   if (nzchar(Sys.which(latex_engine()))) return("latex")
   abort_input("`format = \"pdf\"` needs Chromium, Chrome or LaTeX.", x = "None was found.",
-              i = "`WEFT_CHROME` may name the browser. Or open the page that `format = \"html\"` writes, and print it.")
+              i = "`WEFT_CHROME` can name the browser. You can also print the page that `format = \"html\"` writes.")
 }
 
 # An error where LaTeX stopped for a file that is not installed.
@@ -237,7 +237,7 @@ quality_text <- function(q) {
   all_kept <- all(q$input[1:2] == dim(q$x))
   came <- sprintf("%s samples and %s", whole(q$input[1L]), columns_text(q, q$input[2L]))
   kept <- if (all_kept) sprintf("All %s were kept.", came)
-          else sprintf("%s came in; %s and %s were kept.", came, whole(nrow(q$x)), whole(ncol(q$x)))
+          else sprintf("%s were given; %s and %s were kept.", came, whole(nrow(q$x)), whole(ncol(q$x)))
   if (column_word(q) == "probe") {
     kept <- sprintf("%s A probe is a column of the data; the %s measure %s.", kept, columns_text(q, ncol(q$x)),
                     several(length(representatives(q)), "gene"))
@@ -253,7 +253,7 @@ is_control <- function(names) grepl("^AFFX[-_.]|^ERCC[-_.][0-9]{5}$", names)
 controls_text <- function(q) {
   own <- colnames(q$x)[is_control(colnames(q$x))]
   if (!length(own)) return(NULL)
-  sprintf(paste("%s by %s (%s): what is found of %s is about how samples were processed, not about a gene."),
+  sprintf(paste("%s by %s (%s): a finding about %s shows how samples were processed, not what a gene does."),
           if (length(own) == 1L) "1 column is a control probe"
           else paste(thousands(length(own)), "columns are control probes"),
           if (length(own) == 1L) "its name" else "their names", some_of(own, 3L),
@@ -263,16 +263,16 @@ controls_text <- function(q) {
 # What there is to say before the table of pairs.
 pairs_text <- function(r) {
   if (!nrow(r)) return("There were no pairs.")
-  if (is.null(r$p_fwer)) return("There was no permutation test for so many pairs: these may be what chance gives.")
+  if (is.null(r$p_fwer)) return("There was no permutation test, because there are too many pairs: these may be chance.")
   sure <- sum(r$p_fwer <= 0.05)
   if (sure) {
-    return(sprintf(paste("%s beyond chance: p %s over %s. All other pairs here are what chance gives.",
-                         "Look at a pair in other samples before you believe it."),
+    return(sprintf(paste("%s beyond chance: p %s over %s. All other pairs here may be chance.",
+                         "Confirm a pair in other samples before you believe it."),
                    if (sure == 1L) sprintf("One pair, %s with %s, is", r$feature1[r$p_fwer <= 0.05],
                                            r$feature2[r$p_fwer <= 0.05])
                    else sprintf("%d pairs are", sure), probability_text(min(r$p_fwer)), whole_search(r)))
   }
-  sprintf("No pair is beyond chance: p is at least %s over %s.",
+  sprintf("No pair is beyond chance: the smallest p is %s over %s.",
           probability_text(min(r$p_fwer)), whole_search(r))
 }
 
@@ -285,7 +285,7 @@ data_section <- function(fit) {
   log <- as.data.frame(fit, what = "log")
   if (!nrow(log)) return(report_paragraph("No value was changed."))
   names(log)[names(log) == "genes"] <- paste0(column_word(fit$quality), "s")
-  put_table(log, sprintf("Every change, in order, with the numbers of %ss and samples that it concerned.",
+  put_table(log, sprintf("Every change to the data, in order, with the numbers of %ss and samples affected.",
                          column_word(fit$quality)), "changes", 100)
 }
 
@@ -308,31 +308,32 @@ methods_sentence <- function(step, r) {
   switch(step,
     components = sprintf("Principal components of the scaled values were found by the method \"%s\"%s.", r$method,
                          if (is.null(standing_out(r))) ""
-                         else sprintf(paste("; %s out from data of permuted genes (Horn 1965) and of random signs",
+                         else sprintf(paste("; %s out from data with permuted genes (Horn 1965) and with random signs",
                                             "(Hong, Sheng and Dobriban 2020)"), several_stand(standing_out(r)))),
     ranking = if (inherits(r, "weft_ranking")) ranking_methods(r) else {
       paste("Levels were ranked by their mutual information with the class; p-values are exact or simulated for tables",
             "with the same margins, adjusted by the method of Benjamini and Hochberg.")
     },
     pairs = paste0(sprintf(paste("All %s pairs of genes were searched for interaction, the information of a pair",
-                                 "beyond that of its members"),
+                                 "beyond the information of its members"),
                            whole(attr(r, "searched"))),
-                   if (!is.null(r$p_fwer)) paste("; p-values are of label permutations with the best pair of each",
-                                                 "and hold for the whole search"),
+                   if (!is.null(r$p_fwer)) paste("; p-values compare each pair with the best pair of each permutation",
+                                                 "of the class labels, and hold for the whole search"),
                    "."),
     network = if (is_directed(r)) regulation_methods(r) else
-              paste0(sprintf("The network is of mutual information (%s) by %s", attr(information_of(r), "estimator"),
-                             network_reference(attr(r, "method"))),
+              paste0(sprintf("The network was made from mutual information (%s) by %s",
+                             attr(information_of(r), "estimator"), network_reference(attr(r, "method"))),
                      if (!is.na(attr(r, "cut") %||% NA)) {
-                       sprintf(paste(", cut to edges that are significant at a false discovery rate of %g, and of",
-                                     "these to as many of the heaviest as were asked for or as",
-                                     "ARACNE finds"), attr(r, "fdr"))
+                       sprintf(paste(". Edges are significant at a false discovery rate of %g; of these, the heaviest",
+                                     "were kept, up to the given number or the number that ARACNE finds"),
+                               attr(r, "fdr"))
                      }, "."),
     clusters = if (is_consensus(r)) clusters_methods(r) else
-              sprintf(paste("Samples and genes were grouped at once by the infinite relational model (Kemp and",
-                             "others 2006) %s (%d chains of %d sweeps)."),
-                       if (r$family == "gaussian") "with normal blocks, genes scaled to mean 0 and variance 1"
-                       else "of which genes are above their median", ncol(r$log_posterior), nrow(r$log_posterior)),
+              sprintf(paste("Samples and genes were grouped together by the infinite relational model (Kemp and",
+                             "others 2006), %s (%d chains of %d sweeps)."),
+                       if (r$family == "gaussian") "with normal blocks, and genes scaled to mean 0 and variance 1"
+                       else "using whether each gene is above its median", ncol(r$log_posterior),
+                      nrow(r$log_posterior)),
     bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with",
                           "the %s score, at most %d parents, %d chains of",
                           "%s steps%s."), nrow(r$dag), score_cited(r$table$type),
@@ -340,10 +341,10 @@ methods_sentence <- function(step, r) {
                     if (!is.null(r$resample)) {
                       sprintf("; posteriors are means over %d random halves of the samples", as.integer(r$resample))
                     } else ""),
-    outliers = sprintf(paste("Samples that stand apart were found by their kernel density among %d components and by",
-                             "their distance from the plane of the other samples' components, compared with that of",
-                             "samples from a multivariate t distribution of five degrees of freedom, at a false",
-                             "discovery rate of %g. A sample that is much noisier than all others stands apart too."),
+    outliers = sprintf(paste("Outliers were found by their kernel density among %d components and by their distance",
+                             "from the plane of the other samples' components, compared with samples from a",
+                             "multivariate t distribution with five degrees of freedom, at a false discovery rate of",
+                             "%g. A sample that is much noisier than all others is an outlier, too."),
                        attr(r, "components"), attr(r, "fdr"))
   )
 }
@@ -355,7 +356,7 @@ ranking_methods <- function(r) {
                 precision = paste("; counts were scaled by trimmed means of M-values (Robinson and Oshlack 2010) and",
                                   "weighted by their precision (Law and others 2014)"),
                 group = "; samples were weighted by class"),
-         "; q-values are those of Benjamini and Hochberg.")
+         "; q-values were computed by the method of Benjamini and Hochberg.")
 }
 
 score_cited <- function(type) {

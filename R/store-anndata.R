@@ -1,6 +1,6 @@
-# Matrices for weft_import() as AnnData and its relatives write them: compressed rows or columns, or dense, with tables
-# of rows and columns beside them. `file` is an HDF5 file or a folder, as functions of a path in it; see with_h5() in
-# R/store-hdf5.R, and R/zarr.R, R/bpcells.R.
+# Matrices for weft_import() in the layout of AnnData: compressed rows or columns, or dense, with tables of rows and
+# columns. `file` represents an HDF5 file or a folder by functions of a path in it; see with_h5() in R/store-hdf5.R, and
+# R/zarr.R, R/bpcells.R.
 
 # use(item) for each item that produce(file, send) hands to send(): of an HDF5 file, in a child that works ahead.
 file_stream <- function(path, produce, use) {

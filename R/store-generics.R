@@ -1,7 +1,7 @@
-# Methods of other packages' generics for a store: Matrix's sums and conversion, and what makes a store the seed of a
-# DelayedArray, so that Bioconductor's containers and tools read one:
-# SummarizedExperiment(list(counts = t(DelayedArray(store)))). They are made when these packages are loaded, which weft
-# does not need for itself, in an environment of their own: the package's is locked by then.
+# Methods of a store for generics of other packages: Matrix's sums and conversion, and the methods that make a store the
+# seed of a DelayedArray, so that Bioconductor's containers and tools can read it:
+# SummarizedExperiment(list(counts = t(DelayedArray(store)))). weft does not need these packages. The methods are made
+# when the packages are loaded, in an environment of their own, because weft's namespace is locked by then.
 
 .onLoad <- function(libname, pkgname) {
   when_loaded("Matrix", make_matrix_methods)

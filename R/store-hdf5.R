@@ -1,6 +1,6 @@
-# HDF5 files for weft_import(): AnnData's .h5ad (whose parts R/store-anndata.R reads), 10x Genomics' .h5, .loom. The
-# package rhdf5 reads them in pieces; what is in them is data, and is checked here and in C before it is used. libhdf5
-# crashes on some damaged files, so only forked children call it, where there are any (R/in-child.R).
+# HDF5 files for weft_import(): AnnData's .h5ad (R/store-anndata.R reads its parts), 10x Genomics' .h5, and .loom. The
+# package rhdf5 reads them in pieces. Their contents are not trusted, and are checked here and in C before use. libhdf5
+# crashes on some damaged files, so only forked children call it, if R can fork (R/in-child.R).
 
 # f(file) with the open file as functions of a path in it: list(path, name, what, has, said, is_group, is_known, size,
 # attribute, members, read). said(code, path) is what code returns, or an error of weft's own. read() takes first

@@ -1,5 +1,5 @@
-# Matrix Market files for weft_import(): text that may be compressed, read by R's connections in pieces and parsed in C
-# (src/store/import/market.c).
+# Matrix Market files for weft_import(): R's connections read the text, which may be compressed, in pieces, and C parses
+# it (src/store/import/market.c).
 
 market_piece <- 2^22 # bytes
 

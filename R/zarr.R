@@ -1,7 +1,6 @@
-# Zarr folders for weft_import(), versions 2 and 3 as AnnData writes them: a folder for each group and array, with
-# metadata in JSON (.zgroup, .zarray and .zattrs, or zarr.json), and a file for each chunk of an array. Nothing in them
-# is trusted; what chunks hold is decoded in C (src/store/import/codecs.c). R/store-anndata.R says what a file's
-# functions are.
+# Zarr folders for weft_import(), in the versions 2 and 3 that AnnData writes. Each group and each array is a folder
+# with metadata in JSON (.zgroup, .zarray and .zattrs, or zarr.json), and each chunk of an array is a file. Nothing in
+# them is trusted; C decodes the chunks (src/store/import/codecs.c). R/store-anndata.R explains the functions of a file.
 
 max_metadata <- 2^26 # bytes of a file of metadata
 max_chunk <- 2^31 - 1 # bytes of a chunk

@@ -165,7 +165,7 @@ test_that("templates of one's own get the parameters that they declare, and argu
   expect_match(readLines(file, warn = FALSE), "8 steps", all = FALSE, fixed = TRUE)
   for (bytes in list(as.raw(c(65, 0, 66)), as.raw(c(0xff, 0xfe, 10)))) {
     writeBin(bytes, template)
-    expect_error(weft_report(harmless, file, template = template, open = FALSE), "no text in UTF-8",
+    expect_error(weft_report(harmless, file, template = template, open = FALSE), "not readable text in UTF-8",
                  class = "weft_error_input")
   }
   writeLines("no parameters", template)
