@@ -12,8 +12,7 @@ network_section <- function(fit, top) {
     else put_figure(function() plot_fit(fit, "network"), "The network.", caption, size = c(7, 6.5),
                     more = network_how(net))
     put_table(hub_table(edges), "Genes with the most edges, and their neighbours, heaviest first.", "hubs",
-              min(top, 10), minor = "predicted by", more = "(+): high where the gene is high; (-): low where it is",
-                                                           "high.")
+              min(top, 10), minor = "predicted by", more = "(+): high when the gene is high; (-): low then.")
     put_table(report_edge_table(edges), edges_caption(net), "edges", top, minor = "weight", more = edges_how(net))
     if (is_directed(net)) {
       folded("Directions in simulations", put_table(direction_columns(), paste(

@@ -214,7 +214,7 @@ report_components <- function(fit) {
                       if (!is.null(before)) ", before and after batch and covariates were removed" else ""),
               "components", 20,
               more = sprintf("%sp-values are of an analysis of variance, corrected for %d components (Bonferroni).",
-                             if (length(known) > 1L) "Each share is beyond batches and the other covariates. " else "",
+                             if (length(known) > 1L) "Each share is added to batches and other covariates. " else "",
                              ncol(pc$x)))
   }
   put_table(loading_table(pc, paste0(column_word(q), "s")),

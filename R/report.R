@@ -272,7 +272,7 @@ pairs_text <- function(r) {
                                            r$feature2[r$p_fwer <= 0.05])
                    else sprintf("%d pairs are", sure), probability_text(min(r$p_fwer)), whole_search(r)))
   }
-  sprintf("No pair is beyond chance: the smallest p is %s over %s.",
+  sprintf("No pair is beyond chance. The smallest p is %s over %s.",
           probability_text(min(r$p_fwer)), whole_search(r))
 }
 

@@ -249,7 +249,8 @@ print.summary.weft_store <- function(x, ...) {
     cat("Sums of rows: ", five(x$row_sums), "\n", sep = "")
   }
   cat(sprintf("Empty: %.0f rows, %.0f columns\n", x$empty_rows, x$empty_columns))
-  cat(sprintf("%s: %s\n", several(x$blocks, "block"), paste(sprintf("%d %s", x$kinds, names(x$kinds)), collapse = ", ")))
+  kinds <- paste(sprintf("%d %s", x$kinds, names(x$kinds)), collapse = ", ")
+  cat(sprintf("%s: %s\n", several(x$blocks, "block"), kinds))
   if (!is.null(x$recipe)) cat(x$recipe, "\n", sep = "")
   invisible(x)
 }

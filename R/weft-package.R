@@ -21,17 +21,17 @@
 #' | Which modules do genes form? | [gene_modules()], [module_preservation()] | `from-a-matrix-to-modules` |
 #' | Which genes drive which? | [regulation()], [gene_regulation()] | `which-genes-drive-which` |
 #' | Does a network differ between conditions? | [regulation()] with `compare` | `which-genes-drive-which` |
-#' | Which variables may cause which? | [bn_learn()], [bn_exact()], [bn_search()] | `from-expression-to-a-causal-network` |
+#' | What may cause what? | [bn_learn()], [bn_exact()], [bn_search()] | `from-expression-to-a-causal-network` |
 #' | How certain is each of these edges? | [bn_features()], [bn_compare()] | `from-expression-to-a-causal-network` |
 #' | In which directions do the data vary? | [pca()], [pca_choose_k()], [kernel_pca()] | `components-of-wide-data` |
 #' | Which groups do the samples form? | [gene_clusters()] | `weft-in-ten-minutes` |
 #' | Which groups do single cells form? | [weft_import()], [gene_cells()], [regulation()] | `hundred-thousand-cells` |
 #' | How are points distributed? | [kde()], [kernel_sum()], [kernel_bandwidth()] | `a-million-points` |
-#' | How does a value depend on others? | [kernel_regression()], [gp_regression()], [svm_predict()] | `a-million-points` |
+#' | How does y depend on x? | [kernel_regression()], [gp_regression()], [svm_predict()] | `a-million-points` |
 #' | Which rows and columns form groups? | [irm()], [read_bag_of_words()] | `genes-by-samples` |
 #' | Which known sets of genes are involved? | [gene_sets()], [gene_sets_ranked()], [read_gmt()] | |
-#' | How do I pass a network on? | [as_igraph()], [network_convert()], [write_network()], [bn_convert()] | `coming-from` |
-#' | How do I add results to the data, or plot them? | [add_results()], [autoplot] | `coming-from` |
+#' | How do I export networks? | [as_igraph()], [network_convert()], [write_network()], [bn_convert()] | `coming-from` |
+#' | How do I add or plot results? | [add_results()], [autoplot] | `coming-from` |
 #' | What does this machine have? | [weft_sitrep()], [weft_install_cuda()] | `running-on-gpus-and-clusters` |
 #' | Where does a call run? | [weft_run()], [weft_backend()], [weft_options] | `running-on-gpus-and-clusters` |
 #' | How long does a call take? | dry runs of [weft_run()], [weft_calibrate()] | `benchmarks`, `how-weft-computes` |

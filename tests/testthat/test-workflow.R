@@ -380,7 +380,7 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
   text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " ")) # lines are wrapped
   expect_match(text, "none of 190 pairs is significant \\(the least p over the whole search is 0\\.")
   expect_match(fit$steps$note[fit$steps$step == "pairs"], "190 pairs searched, none significant")
-  expect_match(weft:::pairs_text(fit$pairs), "No pair is beyond chance: p is at least 0\\.")
+  expect_match(weft:::pairs_text(fit$pairs), "No pair is beyond chance. The smallest p is 0\\.")
   expect_match(weft:::pairs_text(fit$pairs[0, ]), "There were no pairs")
   expect_identical(attr(fit$pairs, "permutations"), 19)
   snps <- weft_example("snps", n = 400, p = 30)
