@@ -546,7 +546,7 @@ consensus_text <- function(r, word = "gene") {
                  several(n, "sample"), several(r$k, "group"),
                  if (r$k <= 12L) joined(format_whole(size)) else sprintf("%d to %d", min(size), max(size)),
                  if (sure == n) "all" else format_whole(sure)),
-         if (r$given) " (this number was given)", genes,
+         if (r$given) " (the number of groups was given)", genes,
          if (!r$converged) paste("; a group was found again in fewer than half of the subsamples' partitions: do not",
                                  "interpret the groups"))
 }

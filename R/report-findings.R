@@ -253,7 +253,7 @@ groups_open <- function(r, class = NULL) {
   }
   number <- range(as.integer(names(r$n_clusters$row)))
   sprintf(paste("Groups of samples: the sampler has not converged. R-hat, which compares independent chains, is %s,",
-                "and should be at most %.1f. Neither the number of groups (%s so far) nor their members%s are a",
+                "and should be at most %.1f. Neither the number of groups (%s so far) nor their members%s is a",
                 "finding. Run it longer, with steps = list(clusters = list(method = \"irm\", sweeps = %s)); if this",
                 "does not help, the data have no clear blocks"),
           rhat_number(groups_rhat(r)), greatest_rhat,
@@ -273,9 +273,9 @@ finding_pairs <- function(fit) {
                            pairs_searched(fit, " pairs"))))
   }
   one <- nrow(sure) == 1L
-  finding(sprintf("%s %s %s more about the class together than alone: %s (p %s over the whole search).",
+  finding(sprintf("%s %s %s more about the class than %s members: %s (p %s over the whole search).",
                   if (one) "One of" else paste(thousands(nrow(sure)), "of"), pairs_searched(fit),
-                  if (one) "says" else "say",
+                  if (one) "says" else "say", if (one) "its" else "their",
                   best_names(paste(sure$feature1, "with", sure$feature2), sure$interaction, 1L),
                   judged_text(min(sure$p_fwer), attr(fit$pairs, "permutations"))), min(sure$p_fwer))
 }
@@ -318,7 +318,7 @@ finding_network <- function(fit) {
   net <- fit$network
   edges <- report_edges(net)
   fdr <- attr(net, "fdr")
-  if (!nrow(edges)) return(in_vain(sprintf("a pair of %s that vary together", several(ncol(net), "gene"))))
+  if (!nrow(edges)) return(in_vain(sprintf("a pair among %s that varies together", several(ncol(net), "gene"))))
   if (is.null(fdr) || is.na(attr(net, "cut") %||% 0)) return(NULL) # not tested
   finding(paste0(pairs_of_network(edges, fit), ".", direction_sentence(edges, fit)), strength = "suggestive")
 }

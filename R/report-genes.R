@@ -263,7 +263,7 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
                            "chosen by the class."),
                      columns_text(q, length(names)), thousands(length(samples))),
              more = sprintf(paste("Colours are standard deviations (SD) of the row, up to 2.5. Similar rows and",
-                                  "columns are side by side; the strips on top are class%s. The genes were chosen by",
+                                  "columns are side by side; the strips on top show class%s. The genes were chosen by",
                                   "the class, so blocks that follow the class are not a finding of their own.%s"),
                             if (is.null(q$batch)) "" else " and batch",
                             if (sure == length(names)) "" else sprintf(" %d of the %d have a q of at most 0.05.", sure,

@@ -12,7 +12,7 @@ groups_section <- function(fit, top) {
                        if (open) "Not converged: groups" else "Groups", column_word(q)),
                size = c(7.4, 5), narrow = c(phone_width, 3.6),
                more = paste("Lines separate the groups, which are numbered. A real group shows as blocks of nearly one",
-                            "colour. The strip at the right shows the classes."))
+                            if (is.null(q$class)) "colour." else "colour. The strip at the right shows the classes."))
   }
   if (!open) return(report_group_tables(fit, top))
   folded("Tables of these groups, which are not to be quoted", report_group_tables(fit, top))
@@ -181,8 +181,8 @@ bayes_legend <- function(r) {
 bayes_chosen <- function(fit) {
   if (bayes_named(fit)) return(" that were named for it")
   if (bayes_by_class(fit)) {
-    return(paste(", chosen because they say most about the class. They all differ between the classes for this",
-                 "reason, and much of what joins them may be the class itself"))
+    return(paste(", chosen because they say most about the class. Much of what joins them may therefore be the",
+                 "class itself"))
   }
   ", chosen because they have the most edges in the network above"
 }

@@ -390,7 +390,7 @@ strangest_text <- function(fit, o) {
   named <- sprintf("%s (%sq %s)", o$sample[1L], if (nzchar(reason[1L])) paste0(joined(reason), "; ") else "",
                    probability_text(o$q_value[1L]))
   if (o$outlier[1L]) return(named)
-  sprintf("%s: chance alone gives one that extreme in %s of sets of %d samples", named,
+  sprintf("%s: by chance, %s of sets of %d samples have one as extreme", named,
           share_text(strangest_chance(o$p_value[1L], nrow(o))), nrow(o))
 }
 

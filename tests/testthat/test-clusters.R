@@ -143,7 +143,7 @@ test_that("a given number of groups is k-means, which every start and R's agree 
   reference <- stats::kmeans(scores, 4, nstart = 50, iter.max = 100)
   expect_equal(squares(fit$cluster), reference$tot.withinss, tolerance = 1e-8)
   expect_identical(adjusted_rand(fit$cluster, reference$cluster), 1)
-  expect_output(print(fit), "this number was given")
+  expect_output(print(fit), "number of groups was given")
   expect_identical(groups_of(e$x, k = 1)$k, 1L)
 })
 
