@@ -22,86 +22,86 @@ enum { ROWS = 2048, CODES = 4, COLUMNS = 2 }; /* rows expanded at once, codes wi
 
 /* ---- memory ---- */
 
-static weft_status take_block(const weft_scan *s, weft_arena *mem, size_t side, size_t max_missing,
+static weft_status take_block(const weft_scan *scan, weft_arena *mem, size_t side, size_t max_missing,
                               weft_scan_block *out)
 {
   weft_status st = WEFT_OK;
-  WEFT_TAKE(out->value, mem, side * CODES * s->columns);
+  WEFT_TAKE(out->value, mem, side * CODES * scan->columns);
   WEFT_TAKE(out->start, mem, side + 1);
   WEFT_TAKE(out->absent, mem, max_missing + 1);
-  WEFT_TAKE(out->own, mem, side * s->width * s->columns);
-  WEFT_TAKE(out->lost, mem, side * s->lost_width);
+  WEFT_TAKE(out->own, mem, side * scan->width * scan->columns);
+  WEFT_TAKE(out->lost, mem, side * scan->lost_width);
 done:
   return st;
 }
 
-weft_status weft_scan_take_workspace(const weft_scan *s, weft_arena *mem, weft_scan_workspace *out)
+weft_status weft_scan_take_workspace(const weft_scan *scan, weft_arena *mem, weft_scan_workspace *out)
 {
   weft_status st = WEFT_OK;
-  const size_t size = s->k + 2 * s->columns + s->columns * s->columns;
+  const size_t size = scan->k + 2 * scan->columns + scan->columns * scan->columns;
   WEFT_TAKE(out->gram, mem, size * size);
-  WEFT_TAKE(out->sums, mem, size * s->outcomes);
-  WEFT_TAKE(out->squares, mem, s->outcomes);
+  WEFT_TAKE(out->sums, mem, size * scan->outcomes);
+  WEFT_TAKE(out->squares, mem, scan->outcomes);
   WEFT_TAKE(out->scale, mem, size);
-  WEFT_TAKE(out->both, mem, s->lost_width);
-  WEFT_TAKE(out->score, mem, s->outcomes);
+  WEFT_TAKE(out->both, mem, scan->lost_width);
+  WEFT_TAKE(out->score, mem, scan->outcomes);
 done:
   return st;
 }
 
 /* The missing rows of the block that has most of them decide how many are kept. */
-weft_status weft_scan_take_tile(weft_arena *mem, size_t side, weft_scan *s)
+weft_status weft_scan_take_tile(weft_arena *mem, size_t side, weft_scan *scan)
 {
   weft_status st = WEFT_OK;
-  const size_t p = s->job->variants.p;
+  const size_t p = scan->job->variants.p;
   double most = 0;
   for (size_t first = 0; first < p; first += side) {
     double here = 0;
-    for (size_t j = first; j < p && j < first + side; j++) here += weft_scan_missing(s, j);
+    for (size_t j = first; j < p && j < first + side; j++) here += weft_scan_missing(scan, j);
     if (here > most) most = here;
   }
-  WEFT_TRY(take_block(s, mem, side, (size_t) most, &s->one));
-  WEFT_TRY(take_block(s, mem, side, (size_t) most, &s->other));
-  WEFT_TAKE(s->left, mem, COLUMNS * side * ROWS);
-  WEFT_TAKE(s->right, mem, COLUMNS * side * ROWS);
-  WEFT_TAKE(s->plain, mem, s->columns * side * ROWS);
-  WEFT_TAKE(s->four, mem, 4 * side * side);
-  WEFT_TAKE(s->others, mem, s->columns * s->columns * side * side * (s->k + s->outcomes));
+  WEFT_TRY(take_block(scan, mem, side, (size_t) most, &scan->one));
+  WEFT_TRY(take_block(scan, mem, side, (size_t) most, &scan->other));
+  WEFT_TAKE(scan->left, mem, COLUMNS * side * ROWS);
+  WEFT_TAKE(scan->right, mem, COLUMNS * side * ROWS);
+  WEFT_TAKE(scan->plain, mem, scan->columns * side * ROWS);
+  WEFT_TAKE(scan->four, mem, 4 * side * side);
+  WEFT_TAKE(scan->others, mem, scan->columns * scan->columns * side * side * (scan->k + scan->outcomes));
 done:
   return st;
 }
 
 /* Root, U and e of each row next to each other. */
-static void turn_rows(const weft_scan *s)
+static void turn_rows(const weft_scan *scan)
 {
-  const weft_scan_job *job = s->job;
+  const weft_scan_job *job = scan->job;
   const size_t n = job->variants.n;
   for (size_t i = 0; i < n; i++) {
-    double *row = s->by_row + i * s->width;
+    double *row = scan->by_row + i * scan->width;
     row[0] = job->root[i];
-    for (size_t j = 0; j < s->k; j++) row[1 + j] = job->basis[i + j * n];
-    for (size_t e = 0; e < s->outcomes; e++) row[1 + s->k + e] = job->outcome[i + e * n];
+    for (size_t j = 0; j < scan->k; j++) row[1 + j] = job->basis[i + j * n];
+    for (size_t e = 0; e < scan->outcomes; e++) row[1 + scan->k + e] = job->outcome[i + e * n];
   }
 }
 
 /* Rows are turned only where genotypes are missing; then single rows are taken off. */
-weft_status weft_scan_prepare(weft_ctx *ctx, weft_arena *mem, weft_scan *s)
+weft_status weft_scan_prepare(weft_ctx *ctx, weft_arena *mem, weft_scan *scan)
 {
   weft_status st = WEFT_OK;
-  const weft_variants *variants = &s->job->variants;
+  const weft_variants *variants = &scan->job->variants;
   double missing = 0;
-  WEFT_TAKE(s->counts, mem, variants->p * WEFT_VARIANT_CODES);
-  WEFT_TRY(weft_variant_counts(ctx, variants, s->counts));
-  for (size_t j = 0; j < variants->p; j++) missing += weft_scan_missing(s, j);
+  WEFT_TAKE(scan->counts, mem, variants->p * WEFT_VARIANT_CODES);
+  WEFT_TRY(weft_variant_counts(ctx, variants, scan->counts));
+  for (size_t j = 0; j < variants->p; j++) missing += weft_scan_missing(scan, j);
   if (missing > 0) {
-    WEFT_TAKE(s->by_row, mem, variants->n * s->width);
-    turn_rows(s);
+    WEFT_TAKE(scan->by_row, mem, variants->n * scan->width);
+    turn_rows(scan);
   }
-  WEFT_TAKE0(s->squares, mem, s->outcomes);
-  for (size_t e = 0; e < s->outcomes; e++)
+  WEFT_TAKE0(scan->squares, mem, scan->outcomes);
+  for (size_t e = 0; e < scan->outcomes; e++)
     for (size_t i = 0; i < variants->n; i++) {
-      const double residual = s->job->outcome[i + e * variants->n];
-      s->squares[e] += residual * residual;
+      const double residual = scan->job->outcome[i + e * variants->n];
+      scan->squares[e] += residual * residual;
     }
 done:
   return st;
@@ -110,14 +110,14 @@ done:
 /* ---- blocks ---- */
 
 /* Sums that a missing row adds: of U with U and e, and of squares of e. Signs differ by what they are for. */
-static void add_row(const weft_scan *s, size_t row, double *lost)
+static void add_row(const weft_scan *scan, size_t row, double *lost)
 {
-  const double *u = s->by_row + row * s->width + 1, *e = u + s->k;
-  for (size_t i = 0; i < s->k; i++)
+  const double *u = scan->by_row + row * scan->width + 1, *e = u + scan->k;
+  for (size_t i = 0; i < scan->k; i++)
     for (size_t j = 0; j <= i; j++) *lost++ += u[i] * u[j];
-  for (size_t j = 0; j < s->k; j++)
-    for (size_t l = 0; l < s->outcomes; l++) *lost++ += u[j] * e[l];
-  for (size_t l = 0; l < s->outcomes; l++) *lost++ += e[l] * e[l];
+  for (size_t j = 0; j < scan->k; j++)
+    for (size_t l = 0; l < scan->outcomes; l++) *lost++ += u[j] * e[l];
+  for (size_t l = 0; l < scan->outcomes; l++) *lost++ += e[l] * e[l];
 }
 
 static double dot(const double *x, const double *y, size_t count)
@@ -131,12 +131,12 @@ static double dot(const double *x, const double *y, size_t count)
 }
 
 /* What each code is worth in each column of a variant: copies less their mean, or whether there are 1, and 2. */
-static void set_values(const weft_scan *s, size_t j, double *value)
+static void set_values(const weft_scan *scan, size_t j, double *value)
 {
-  const double *count = s->counts + j * WEFT_VARIANT_CODES;
+  const double *count = scan->counts + j * WEFT_VARIANT_CODES;
   const double known = count[0] + count[1] + count[2], mean = known > 0 ? (count[1] + 2 * count[2]) / known : 0;
   for (int code = 0; code < CODES; code++) {
-    if (s->columns == 1)
+    if (scan->columns == 1)
       value[code] = code == WEFT_GENOTYPE_MISSING ? 0 : code - mean;
     else
       for (int column = 0; column < COLUMNS; column++) value[column * CODES + code] = code == column + 1;
@@ -144,67 +144,68 @@ static void set_values(const weft_scan *s, size_t j, double *value)
 }
 
 /* The values, the missing rows and the sums of one variant of a block. */
-static void load_variant(const weft_scan *s, weft_scan_block *part, size_t at)
+static void load_variant(const weft_scan *scan, weft_scan_block *part, size_t at)
 {
-  const weft_variants *variants = &s->job->variants;
+  const weft_variants *variants = &scan->job->variants;
   const size_t n = variants->n, j = part->first + at;
-  double *value = part->value + at * CODES * s->columns, *own = part->own + at * s->width * s->columns,
-         *lost = part->lost + at * s->lost_width;
+  double *value = part->value + at * CODES * scan->columns, *own = part->own + at * scan->width * scan->columns,
+         *lost = part->lost + at * scan->lost_width;
   uint32_t *absent = part->absent + part->start[at];
   double x[ROWS];
   uint8_t codes[ROWS];
-  set_values(s, j, value);
-  memset(own, 0, s->width * s->columns * sizeof *own);
-  memset(lost, 0, s->lost_width * sizeof *lost);
+  set_values(scan, j, value);
+  memset(own, 0, scan->width * scan->columns * sizeof *own);
+  memset(lost, 0, scan->lost_width * sizeof *lost);
   for (size_t first = 0; first < n; first += ROWS) {
     const size_t rows = n - first < ROWS ? n - first : ROWS;
     weft_variant_read(variants, j, first, rows, codes);
     for (size_t i = 0; i < rows; i++)
       if (codes[i] == WEFT_GENOTYPE_MISSING) {
         *absent++ = (uint32_t) (first + i);
-        add_row(s, first + i, lost);
+        add_row(scan, first + i, lost);
       }
-    for (size_t column = 0; column < s->columns; column++) {
-      double *of = own + column * s->width;
-      for (size_t i = 0; i < rows; i++) x[i] = s->job->root[first + i] * value[column * CODES + codes[i]];
+    for (size_t column = 0; column < scan->columns; column++) {
+      double *of = own + column * scan->width;
+      for (size_t i = 0; i < rows; i++) x[i] = scan->job->root[first + i] * value[column * CODES + codes[i]];
       of[0] += dot(x, x, rows);
-      for (size_t l = 0; l < s->k; l++) of[1 + l] += dot(x, s->job->basis + first + l * n, rows);
-      for (size_t l = 0; l < s->outcomes; l++) of[1 + s->k + l] += dot(x, s->job->outcome + first + l * n, rows);
+      for (size_t l = 0; l < scan->k; l++) of[1 + l] += dot(x, scan->job->basis + first + l * n, rows);
+      for (size_t l = 0; l < scan->outcomes; l++)
+        of[1 + scan->k + l] += dot(x, scan->job->outcome + first + l * n, rows);
     }
   }
 }
 
-void weft_scan_load(const weft_scan *s, size_t first, size_t count, weft_scan_block *part)
+void weft_scan_load(const weft_scan *scan, size_t first, size_t count, weft_scan_block *part)
 {
   part->first = first;
   part->count = count;
   part->start[0] = 0;
-  for (size_t i = 0; i < count; i++) part->start[i + 1] = part->start[i] + (size_t) weft_scan_missing(s, first + i);
-  const double cost = (double) count * (double) s->job->variants.n * (double) (2 + s->width * s->columns);
-  WEFT_PARALLEL_FOR(weft_threads_worth(s->team, cost), static)
-  for (int64_t i = 0; i < (int64_t) count; i++) load_variant(s, part, (size_t) i);
+  for (size_t i = 0; i < count; i++) part->start[i + 1] = part->start[i] + (size_t) weft_scan_missing(scan, first + i);
+  const double cost = (double) count * (double) scan->job->variants.n * (double) (2 + scan->width * scan->columns);
+  WEFT_PARALLEL_FOR(weft_threads_worth(scan->team, cost), static)
+  for (int64_t i = 0; i < (int64_t) count; i++) load_variant(scan, part, (size_t) i);
 }
 
 /* ---- sums of a tile ---- */
 
 /* Some rows of a block: two columns for each variant, times their roots, all first ones before all second ones (with
  * one column, the second is what the first and the value make); `plain`, unless NULL: the columns without roots. */
-static void expand(const weft_scan *s, const weft_scan_block *part, size_t first, size_t rows, double *out,
+static void expand(const weft_scan *scan, const weft_scan_block *part, size_t first, size_t rows, double *out,
                    double *plain)
 {
-  const weft_variants *variants = &s->job->variants;
+  const weft_variants *variants = &scan->job->variants;
   const size_t second = part->count * ROWS;
-  WEFT_PARALLEL_FOR(weft_threads_worth(s->team, 4.0 * (double) (part->count * rows)), static)
+  WEFT_PARALLEL_FOR(weft_threads_worth(scan->team, 4.0 * (double) (part->count * rows)), static)
   for (int64_t at = 0; at < (int64_t) part->count; at++) {
     uint8_t codes[ROWS];
     double *one = out + (size_t) at * ROWS, *two = one + second, *bare = plain ? plain + (size_t) at * ROWS : NULL;
-    const double *value = part->value + (size_t) at * CODES * s->columns;
+    const double *value = part->value + (size_t) at * CODES * scan->columns;
     weft_variant_read(variants, part->first + (size_t) at, first, rows, codes);
     for (size_t i = 0; i < rows; i++) {
-      const double root = s->job->root[first + i], x = value[codes[i]];
+      const double root = scan->job->root[first + i], x = value[codes[i]];
       one[i] = root * x;
       if (bare) bare[i] = x;
-      if (s->columns == 1) {
+      if (scan->columns == 1) {
         two[i] = one[i] * x;
         continue;
       }
@@ -216,31 +217,31 @@ static void expand(const weft_scan *s, const weft_scan_block *part, size_t first
 }
 
 /* Column l of U and e, from a row on. */
-static const double *weighted_column(const weft_scan *s, size_t l, size_t first)
+static const double *weighted_column(const weft_scan *scan, size_t l, size_t first)
 {
-  const size_t n = s->job->variants.n;
-  return (l < s->k ? s->job->basis + l * n : s->job->outcome + (l - s->k) * n) + first;
+  const size_t n = scan->job->variants.n;
+  return (l < scan->k ? scan->job->basis + l * n : scan->job->outcome + (l - scan->k) * n) + first;
 }
 
 /* All sums over rows that have both variants of a pair, for the pairs of two blocks. */
-weft_status weft_scan_sum_tile(weft_ctx *ctx, const weft_scan *s, double done, double total)
+weft_status weft_scan_sum_tile(weft_ctx *ctx, const weft_scan *scan, double done, double total)
 {
   weft_status st = WEFT_OK;
-  const size_t n = s->job->variants.n, rows_of = s->one.count, columns_of = s->other.count;
-  const size_t high = s->columns * rows_of, wide = s->columns * columns_of;
-  memset(s->four, 0, 4 * rows_of * columns_of * sizeof *s->four);
-  memset(s->others, 0, high * wide * (s->k + s->outcomes) * sizeof *s->others);
+  const size_t n = scan->job->variants.n, rows_of = scan->one.count, columns_of = scan->other.count;
+  const size_t high = scan->columns * rows_of, wide = scan->columns * columns_of;
+  memset(scan->four, 0, 4 * rows_of * columns_of * sizeof *scan->four);
+  memset(scan->others, 0, high * wide * (scan->k + scan->outcomes) * sizeof *scan->others);
   for (size_t first = 0; first < n; first += ROWS) {
     const size_t rows = n - first < ROWS ? n - first : ROWS;
     WEFT_TRY(weft_poll(ctx, done, total));
-    expand(s, &s->one, first, rows, s->left, NULL);
-    expand(s, &s->other, first, rows, s->right, s->plain);
-    const weft_view left = weft_view_plain(s->left, ROWS, 1), right = weft_view_plain(s->right, ROWS, 0);
-    WEFT_TRY(weft_product(ctx, 2 * rows_of, 2 * columns_of, rows, 1, &left, &right, 1, s->four, 2 * rows_of, 0));
-    for (size_t l = 0; l < s->k + s->outcomes; l++) {
-      weft_view scaled = weft_view_plain(s->plain, ROWS, 0);
-      scaled.row = weighted_column(s, l, first);
-      WEFT_TRY(weft_product(ctx, high, wide, rows, 1, &left, &scaled, 1, s->others + l * high * wide, high, 0));
+    expand(scan, &scan->one, first, rows, scan->left, NULL);
+    expand(scan, &scan->other, first, rows, scan->right, scan->plain);
+    const weft_view left = weft_view_plain(scan->left, ROWS, 1), right = weft_view_plain(scan->right, ROWS, 0);
+    WEFT_TRY(weft_product(ctx, 2 * rows_of, 2 * columns_of, rows, 1, &left, &right, 1, scan->four, 2 * rows_of, 0));
+    for (size_t l = 0; l < scan->k + scan->outcomes; l++) {
+      weft_view scaled = weft_view_plain(scan->plain, ROWS, 0);
+      scaled.row = weighted_column(scan, l, first);
+      WEFT_TRY(weft_product(ctx, high, wide, rows, 1, &left, &scaled, 1, scan->others + l * high * wide, high, 0));
     }
   }
 done:
@@ -248,22 +249,23 @@ done:
 }
 
 /* The sums of a tile of one pair, each by four running sums over its rows. */
-void weft_scan_sum_pair(const weft_scan *s)
+void weft_scan_sum_pair(const weft_scan *scan)
 {
-  const size_t n = s->job->variants.n, columns = s->columns, terms = columns * columns;
+  const size_t n = scan->job->variants.n, columns = scan->columns, terms = columns * columns;
   double product[ROWS];
-  memset(s->four, 0, 4 * sizeof *s->four);
-  memset(s->others, 0, terms * (s->k + s->outcomes) * sizeof *s->others);
+  memset(scan->four, 0, 4 * sizeof *scan->four);
+  memset(scan->others, 0, terms * (scan->k + scan->outcomes) * sizeof *scan->others);
   for (size_t first = 0; first < n; first += ROWS) {
     const size_t rows = n - first < ROWS ? n - first : ROWS;
-    expand(s, &s->one, first, rows, s->left, NULL);
-    expand(s, &s->other, first, rows, s->right, s->plain);
-    for (size_t at = 0; at < 4; at++) s->four[at] += dot(s->left + at % 2 * ROWS, s->right + at / 2 * ROWS, rows);
+    expand(scan, &scan->one, first, rows, scan->left, NULL);
+    expand(scan, &scan->other, first, rows, scan->right, scan->plain);
+    for (size_t at = 0; at < 4; at++)
+      scan->four[at] += dot(scan->left + at % 2 * ROWS, scan->right + at / 2 * ROWS, rows);
     for (size_t at = 0; at < terms; at++) {
-      const double *a = s->left + at % columns * ROWS, *b = s->plain + at / columns * ROWS;
+      const double *a = scan->left + at % columns * ROWS, *b = scan->plain + at / columns * ROWS;
       for (size_t i = 0; i < rows; i++) product[i] = a[i] * b[i];
-      for (size_t l = 0; l < s->k + s->outcomes; l++)
-        s->others[l * terms + at] += dot(product, weighted_column(s, l, first), rows);
+      for (size_t l = 0; l < scan->k + scan->outcomes; l++)
+        scan->others[l * terms + at] += dot(product, weighted_column(scan, l, first), rows);
     }
   }
 }
@@ -311,19 +313,20 @@ typedef struct pair_sums {
 } pair_sums;
 
 /* k: columns of U in the decomposition, 0 where they have been taken off. */
-static pair_sums find_sums(const weft_scan *s, size_t i, size_t j, size_t k)
+static pair_sums find_sums(const weft_scan *scan, size_t i, size_t j, size_t k)
 {
-  const size_t columns = s->columns, rows_of = s->one.count, columns_of = s->other.count;
+  const size_t columns = scan->columns, rows_of = scan->one.count, columns_of = scan->other.count;
   const pair_sums at = { .k = k,
                          .size = k + 2 * columns + columns * columns,
                          .columns = columns,
                          .terms = columns * columns,
-                         .own = { s->one.own + i * s->width * columns, s->other.own + j * s->width * columns },
-                         .shared = s->others + i + j * columns * rows_of,
+                         .own = { scan->one.own + i * scan->width * columns,
+                                  scan->other.own + j * scan->width * columns },
+                         .shared = scan->others + i + j * columns * rows_of,
                          .rows_apart = rows_of,
                          .columns_apart = columns_of * columns * rows_of,
                          .area = columns * columns * rows_of * columns_of,
-                         .four = s->four + i + j * 2 * rows_of,
+                         .four = scan->four + i + j * 2 * rows_of,
                          .four_rows = rows_of,
                          .four_columns = columns_of * 2 * rows_of };
   return at;
@@ -341,7 +344,7 @@ static double four_sum(const pair_sums *at, size_t a, size_t b)
 }
 
 /* Sums of products of a, b and z, in the lower triangle from row and column k on. */
-static void fill_gram(const weft_scan *s, const pair_sums *at, double *gram)
+static void fill_gram(const weft_scan *scan, const pair_sums *at, double *gram)
 {
   const size_t size = at->size, columns = at->columns, k = at->k, z = k + 2 * columns;
   double *corner = gram + k + k * size;
@@ -357,7 +360,7 @@ static void fill_gram(const weft_scan *s, const pair_sums *at, double *gram)
   for (size_t j = k; j < size; j++) memset(gram + j + j * size, 0, (size - j) * sizeof *gram);
   for (size_t a = 0; a < columns; a++)
     for (size_t variant = 0; variant < 2; variant++)
-      corner[(variant * columns + a) * (size + 1)] = at->own[variant][a * s->width];
+      corner[(variant * columns + a) * (size + 1)] = at->own[variant][a * scan->width];
   for (size_t term = 0; term < at->terms; term++) {
     const size_t a = term % columns, b = term / columns;
     const double sum = four_sum(at, a, b);
@@ -369,112 +372,112 @@ static void fill_gram(const weft_scan *s, const pair_sums *at, double *gram)
 }
 
 /* Sums of a, b and z with column l of U and e. */
-static void sums_with(const weft_scan *s, const pair_sums *at, size_t l, double *out)
+static void sums_with(const weft_scan *scan, const pair_sums *at, size_t l, double *out)
 {
   for (size_t variant = 0; variant < 2; variant++)
-    for (size_t a = 0; a < at->columns; a++) *out++ = at->own[variant][a * s->width + 1 + l];
+    for (size_t a = 0; a < at->columns; a++) *out++ = at->own[variant][a * scan->width + 1 + l];
   for (size_t term = 0; term < at->terms; term++) *out++ = shared_sum(at, term, l);
 }
 
 /* The sums of a pair without missing genotypes: U is orthonormal, so that what it explains is taken off at once. */
-static void whole_pair(const weft_scan *s, weft_scan_workspace *w, const pair_sums *at)
+static void whole_pair(const weft_scan *scan, weft_scan_workspace *w, const pair_sums *at)
 {
   double with[2 * COLUMNS + COLUMNS * COLUMNS];
-  for (size_t l = 0; l < s->k; l++) {
-    sums_with(s, at, l, with);
+  for (size_t l = 0; l < scan->k; l++) {
+    sums_with(scan, at, l, with);
     for (size_t j = 0; j < at->size; j++)
       for (size_t i = j; i < at->size; i++) w->gram[i + j * at->size] -= with[i] * with[j];
   }
-  for (size_t e = 0; e < s->outcomes; e++) {
-    sums_with(s, at, s->k + e, w->sums + e * at->size);
-    w->squares[e] = s->squares[e];
+  for (size_t e = 0; e < scan->outcomes; e++) {
+    sums_with(scan, at, scan->k + e, w->sums + e * at->size);
+    w->squares[e] = scan->squares[e];
   }
 }
 
 /* Takes off what rows in which the other genotype is missing have in the sums of one (its columns begin at `place`),
  * and puts back in U'U and the like the rows where both are missing, which were taken off twice. Returns how many these
  * are. */
-static size_t without_rows(const weft_scan *s, weft_scan_workspace *w, const weft_scan_block *one, size_t i,
+static size_t without_rows(const weft_scan *scan, weft_scan_workspace *w, const weft_scan_block *one, size_t i,
                            const weft_scan_block *other, size_t j, size_t place, double *both)
 {
-  const weft_variants *variants = &s->job->variants;
-  const size_t size = s->k + 2 * s->columns + s->columns * s->columns;
-  const double *value = one->value + i * CODES * s->columns;
+  const weft_variants *variants = &scan->job->variants;
+  const size_t size = scan->k + 2 * scan->columns + scan->columns * scan->columns;
+  const double *value = one->value + i * CODES * scan->columns;
   size_t shared = 0;
   for (size_t l = other->start[j]; l < other->start[j + 1]; l++) {
     const size_t row = other->absent[l];
     const int code = weft_variant_at(variants->columns + one->first + i, variants->rows[row]);
     if (code == WEFT_GENOTYPE_MISSING) {
-      if (both) add_row(s, row, both);
+      if (both) add_row(scan, row, both);
       shared++;
       continue;
     }
-    const double *root = s->by_row + row * s->width, *u = root + 1, *e = u + s->k;
-    for (size_t c = 0; c < s->columns; c++) {
+    const double *root = scan->by_row + row * scan->width, *u = root + 1, *e = u + scan->k;
+    for (size_t c = 0; c < scan->columns; c++) {
       const double x = *root * value[c * CODES + (size_t) code];
       const size_t column = place + c;
       if (x == 0) continue;
       w->gram[column + column * size] -= x * x;
-      for (size_t m = 0; m < s->k; m++) w->gram[column + m * size] -= x * u[m];
-      for (size_t m = 0; m < s->outcomes; m++) w->sums[column + m * size] -= x * e[m];
+      for (size_t m = 0; m < scan->k; m++) w->gram[column + m * size] -= x * u[m];
+      for (size_t m = 0; m < scan->outcomes; m++) w->sums[column + m * size] -= x * e[m];
     }
   }
   return shared;
 }
 
 /* The sums of a pair over the rows where both genotypes are known. Returns how many these are. */
-static size_t incomplete_pair(const weft_scan *s, weft_scan_workspace *w, const pair_sums *at, size_t i, size_t j)
+static size_t incomplete_pair(const weft_scan *scan, weft_scan_workspace *w, const pair_sums *at, size_t i, size_t j)
 {
-  const weft_scan_block *one = &s->one, *other = &s->other;
-  const size_t k = s->k, size = at->size;
-  const double *lost[2] = { one->lost + i * s->lost_width, other->lost + j * s->lost_width };
+  const weft_scan_block *one = &scan->one, *other = &scan->other;
+  const size_t k = scan->k, size = at->size;
+  const double *lost[2] = { one->lost + i * scan->lost_width, other->lost + j * scan->lost_width };
   double *both = w->both, with[2 * COLUMNS + COLUMNS * COLUMNS];
-  memset(both, 0, s->lost_width * sizeof *both);
+  memset(both, 0, scan->lost_width * sizeof *both);
   for (size_t l = 0; l < k; l++) {
-    sums_with(s, at, l, with);
+    sums_with(scan, at, l, with);
     memcpy(w->gram + k + l * size, with, (size - k) * sizeof *with);
   }
-  for (size_t e = 0; e < s->outcomes; e++) sums_with(s, at, k + e, w->sums + k + e * size);
-  const size_t twice = without_rows(s, w, one, i, other, j, k, both);
-  without_rows(s, w, other, j, one, i, k + s->columns, NULL);
+  for (size_t e = 0; e < scan->outcomes; e++) sums_with(scan, at, k + e, w->sums + k + e * size);
+  const size_t twice = without_rows(scan, w, one, i, other, j, k, both);
+  without_rows(scan, w, other, j, one, i, k + scan->columns, NULL);
   for (size_t l = 0, place = 0; l < k; l++)
     for (size_t m = 0; m <= l; m++, place++)
       w->gram[l + m * size] = (double) (l == m) - lost[0][place] - lost[1][place] + both[place];
   const size_t triangle = k * (k + 1) / 2;
-  for (size_t e = 0; e < s->outcomes; e++) {
+  for (size_t e = 0; e < scan->outcomes; e++) {
     for (size_t l = 0; l < k; l++) {
-      const size_t place = triangle + l * s->outcomes + e;
+      const size_t place = triangle + l * scan->outcomes + e;
       w->sums[l + e * size] = both[place] - lost[0][place] - lost[1][place];
     }
-    const size_t place = triangle + k * s->outcomes + e;
-    w->squares[e] = s->squares[e] - lost[0][place] - lost[1][place] + both[place];
+    const size_t place = triangle + k * scan->outcomes + e;
+    w->squares[e] = scan->squares[e] - lost[0][place] - lost[1][place] + both[place];
   }
-  return s->job->variants.n + twice - (one->start[i + 1] - one->start[i]) - (other->start[j + 1] - other->start[j]);
+  return scan->job->variants.n + twice - (one->start[i + 1] - one->start[i]) - (other->start[j + 1] - other->start[j]);
 }
 
 /* Fills in the sums of the pair, decomposes them, and adds up what each column of z says. */
-int weft_scan_score(const weft_scan *s, weft_scan_workspace *w, size_t i, size_t j)
+int weft_scan_score(const weft_scan *scan, weft_scan_workspace *w, size_t i, size_t j)
 {
-  const int whole = s->one.start[i] == s->one.start[i + 1] && s->other.start[j] == s->other.start[j + 1];
-  const size_t k = whole ? 0 : s->k;
-  const pair_sums at = find_sums(s, i, j, k);
+  const int whole = scan->one.start[i] == scan->one.start[i + 1] && scan->other.start[j] == scan->other.start[j + 1];
+  const size_t k = whole ? 0 : scan->k;
+  const pair_sums at = find_sums(scan, i, j, k);
   const size_t size = at.size, main = size - at.terms;
-  size_t rows = s->job->variants.n, freedom;
-  for (size_t e = 0; e < s->outcomes; e++) w->score[e] = NAN;
-  fill_gram(s, &at, w->gram);
-  if (!whole) rows = incomplete_pair(s, w, &at, i, j);
+  size_t rows = scan->job->variants.n, freedom;
+  for (size_t e = 0; e < scan->outcomes; e++) w->score[e] = NAN;
+  fill_gram(scan, &at, w->gram);
+  if (!whole) rows = incomplete_pair(scan, w, &at, i, j);
   for (size_t l = 0; l < size; l++) w->scale[l] = w->gram[l + l * size];
-  if (whole) whole_pair(s, w, &at);
+  if (whole) whole_pair(scan, w, &at);
   for (size_t l = 0; l < k; l++) w->scale[l] = 1;
-  const size_t rank = decompose(w, size, main, s->outcomes, &freedom) + (whole ? s->k : 0);
+  const size_t rank = decompose(w, size, main, scan->outcomes, &freedom) + (whole ? scan->k : 0);
   if (freedom == 0 || rows < rank + freedom + 1) return 0;
-  for (size_t e = 0; e < s->outcomes; e++) {
+  for (size_t e = 0; e < scan->outcomes; e++) {
     const double *sums = w->sums + e * size;
     double variance = 1;
-    if (s->job->estimated) {
+    if (scan->job->estimated) {
       variance = w->squares[e];
       for (size_t l = 0; l < main; l++) variance -= sums[l] * sums[l];
-      if (!(variance > NEGLIGIBLE * s->squares[e])) continue;
+      if (!(variance > NEGLIGIBLE * scan->squares[e])) continue;
       variance /= (double) (rows - rank);
     }
     w->score[e] = dot(sums + main, sums + main, at.terms) / variance;

@@ -88,15 +88,15 @@ __device__ static inline double digit_sum(const int32_t *sums, size_t slot_size,
 }
 
 /* Counts of the pair's genotypes, [a's copies - 1 + 2 (b's copies - 1)], and which combinations occur. */
-__device__ static inline uint32_t count_pair(const scan_tile &t, const int32_t *at, uint32_t a, uint32_t b,
+__device__ static inline uint32_t count_pair(const scan_tile &part, const int32_t *at, uint32_t a, uint32_t b,
                                              int (&cell)[4])
 {
-  int of_a[2] = { (int) t.ones[a], (int) t.twos[a] }, of_b[2] = { (int) t.ones[b], (int) t.twos[b] };
-  int rest = (int) t.n;
+  int of_a[2] = { (int) part.ones[a], (int) part.twos[a] }, of_b[2] = { (int) part.ones[b], (int) part.twos[b] };
+  int rest = (int) part.n;
   uint32_t mask = 0;
 #pragma unroll
   for (int c = 0; c < 4; c++) {
-    cell[c] = at[c * t.slot_size];
+    cell[c] = at[c * part.slot_size];
     of_a[c % 2] -= cell[c];
     of_b[c / 2] -= cell[c];
     rest -= cell[c];
@@ -112,10 +112,10 @@ __device__ static inline uint32_t count_pair(const scan_tile &t, const int32_t *
 
 /* Sums of a column with X: with copies, or with each number of copies. */
 template <int L>
-__device__ static inline void own_sums(const scan_tile &t, uint32_t column, uint32_t a, uint32_t b, double *out)
+__device__ static inline void own_sums(const scan_tile &part, uint32_t column, uint32_t a, uint32_t b, double *out)
 {
-  const double *of = t.own + (size_t) column * 2 * t.variants;
-  const double a1 = of[a], a2 = of[t.variants + a], b1 = of[b], b2 = of[t.variants + b];
+  const double *of = part.own + (size_t) column * 2 * part.variants;
+  const double a1 = of[a], a2 = of[part.variants + a], b1 = of[b], b2 = of[part.variants + b];
   if (L == 1) {
     out[0] = a1 + 2 * a2;
     out[1] = b1 + 2 * b2;
@@ -129,101 +129,102 @@ __device__ static inline void own_sums(const scan_tile &t, uint32_t column, uint
 
 /* Fills products of X and Z from the four sums of weights over combinations of genotypes. */
 template <int L>
-__device__ static inline void fill_products(const scan_tile &t, uint32_t a, uint32_t b, const int (&cell)[4],
-                                            const double (&w)[4], pair_state<L> &s)
+__device__ static inline void fill_products(const scan_tile &part, uint32_t a, uint32_t b, const int (&cell)[4],
+                                            const double (&w)[4], pair_state<L> &state)
 {
-  const double a1 = t.own[a], a2 = t.own[t.variants + a], b1 = t.own[b], b2 = t.own[t.variants + b];
+  const double a1 = part.own[a], a2 = part.own[part.variants + a], b1 = part.own[b], b2 = part.own[part.variants + b];
 #pragma unroll
-  for (int i = 0; i < s.T; i++)
+  for (int i = 0; i < state.T; i++)
 #pragma unroll
-    for (int j = 0; j < s.T; j++) s.g[i][j] = 0;
+    for (int j = 0; j < state.T; j++) state.g[i][j] = 0;
   if (L == 1) {
-    s.g[0][0] = a1 + 4 * a2;
-    s.g[1][1] = b1 + 4 * b2;
-    s.g[0][1] = s.g[1][0] = w[0] + 2 * w[1] + 2 * w[2] + 4 * w[3];
-    s.g[0][2] = s.g[2][0] = w[0] + 4 * w[1] + 2 * w[2] + 8 * w[3];
-    s.g[1][2] = s.g[2][1] = w[0] + 2 * w[1] + 4 * w[2] + 8 * w[3];
-    s.g[2][2] = w[0] + 4 * w[1] + 4 * w[2] + 16 * w[3];
-    s.total[0] = cell[0] + 2.0 * cell[1] + 2.0 * cell[2] + 4.0 * cell[3];
+    state.g[0][0] = a1 + 4 * a2;
+    state.g[1][1] = b1 + 4 * b2;
+    state.g[0][1] = state.g[1][0] = w[0] + 2 * w[1] + 2 * w[2] + 4 * w[3];
+    state.g[0][2] = state.g[2][0] = w[0] + 4 * w[1] + 2 * w[2] + 8 * w[3];
+    state.g[1][2] = state.g[2][1] = w[0] + 2 * w[1] + 4 * w[2] + 8 * w[3];
+    state.g[2][2] = w[0] + 4 * w[1] + 4 * w[2] + 16 * w[3];
+    state.total[0] = cell[0] + 2.0 * cell[1] + 2.0 * cell[2] + 4.0 * cell[3];
   } else {
     const double own[4] = { a1, a2, b1, b2 };
 #pragma unroll
-    for (int i = 0; i < s.X; i++) s.g[i][i] = own[i];
+    for (int i = 0; i < state.X; i++) state.g[i][i] = own[i];
 #pragma unroll
-    for (int c = 0; c < s.Q; c++) {
-      const int i = c % L, j = L + c / L, z = s.X + c;
-      s.g[i][j] = s.g[j][i] = s.g[i][z] = s.g[z][i] = s.g[j][z] = s.g[z][j] = s.g[z][z] = w[c];
-      s.total[c] = cell[c];
+    for (int c = 0; c < state.Q; c++) {
+      const int i = c % L, j = L + c / L, z = state.X + c;
+      state.g[i][j] = state.g[j][i] = state.g[i][z] = state.g[z][i] = state.g[j][z] = state.g[z][j] = state.g[z][z] =
+          w[c];
+      state.total[c] = cell[c];
     }
   }
 #pragma unroll
-  for (int i = 0; i < s.X; i++) s.size[i] = sqrt(s.g[i][i]);
+  for (int i = 0; i < state.X; i++) state.size[i] = sqrt(state.g[i][i]);
 #pragma unroll
-  for (int q = 0; q < s.Q; q++) s.zz[q] = s.g[s.X + q][s.X + q];
+  for (int q = 0; q < state.Q; q++) state.zz[q] = state.g[state.X + q][state.X + q];
 }
 
 /* Sums of a column of U or of an outcome with Z. */
 template <int L>
-__device__ static inline void sums_with_z(const scan_tile &t, const int32_t *at, const scan_column &column,
-                                          const pair_state<L> &s, double *out)
+__device__ static inline void sums_with_z(const scan_tile &part, const int32_t *at, const scan_column &column,
+                                          const pair_state<L> &state, double *out)
 {
 #pragma unroll
-  for (int q = 0; q < s.Q; q++)
-    out[q] = column.slot < 0 ? column.step * s.total[q]
-                             : digit_sum(at + (size_t) (column.slot + q) * t.slot_size, t.slot_size, column.digits, s.Q,
-                                         t.base, column.step);
+  for (int q = 0; q < state.Q; q++)
+    out[q] = column.slot < 0 ? column.step * state.total[q]
+                             : digit_sum(at + (size_t) (column.slot + q) * part.slot_size, part.slot_size,
+                                         column.digits, state.Q, part.base, column.step);
 }
 
 /* Solves for one column of X: M^-1 grows by it. */
-template <int L> __device__ static inline void sweep(pair_state<L> &s, int p)
+template <int L> __device__ static inline void sweep(pair_state<L> &state, int p)
 {
-  const double inverse = 1 / s.g[p][p];
+  const double inverse = 1 / state.g[p][p];
   double row[pair_state<L>::T];
 #pragma unroll
-  for (int j = 0; j < s.T; j++) row[j] = s.g[p][j];
+  for (int j = 0; j < state.T; j++) row[j] = state.g[p][j];
 #pragma unroll
-  for (int i = 0; i < s.T; i++) {
+  for (int i = 0; i < state.T; i++) {
     if (i == p) continue;
     const double factor = row[i] * inverse;
 #pragma unroll
-    for (int j = 0; j < s.T; j++)
-      if (j != p) s.g[i][j] -= factor * row[j];
-    s.g[i][p] = s.g[p][i] = factor;
+    for (int j = 0; j < state.T; j++)
+      if (j != p) state.g[i][j] -= factor * row[j];
+    state.g[i][p] = state.g[p][i] = factor;
   }
-  s.g[p][p] = -inverse;
+  state.g[p][p] = -inverse;
 }
 
 /* Takes what U explains off the products, and solves for X. Returns false where a column may or may not follow from
  * others. rank: grows by the columns of X that are left. */
 template <int L>
-__device__ static inline bool reduce_pair(const scan_tile &t, const int32_t *at, uint32_t a, uint32_t b,
-                                          pair_state<L> &s, uint32_t *rank)
+__device__ static inline bool reduce_pair(const scan_tile &part, const int32_t *at, uint32_t a, uint32_t b,
+                                          pair_state<L> &state, uint32_t *rank)
 {
   double with[pair_state<L>::T];
-  for (uint32_t l = 0; l < t.k; l++) {
-    own_sums<L>(t, 1 + l, a, b, with);
-    sums_with_z<L>(t, at, t.columns[1 + l], s, with + s.X);
+  for (uint32_t l = 0; l < part.k; l++) {
+    own_sums<L>(part, 1 + l, a, b, with);
+    sums_with_z<L>(part, at, part.columns[1 + l], state, with + state.X);
 #pragma unroll
-    for (int i = 0; i < s.T; i++)
+    for (int i = 0; i < state.T; i++)
 #pragma unroll
-      for (int j = 0; j < s.T; j++) s.g[i][j] -= with[i] * with[j];
+      for (int j = 0; j < state.T; j++) state.g[i][j] -= with[i] * with[j];
   }
-  const double surely = t.weighted ? LEFT_WEIGHTED : SURELY_LEFT;
+  const double surely = part.weighted ? LEFT_WEIGHTED : SURELY_LEFT;
 #pragma unroll
-  for (int p = 0; p < s.T; p++) {
-    bool there = s.kept >> p & 1;
-    if (p < s.X) {
-      const double left = s.g[p][p], whole = s.size[p] * s.size[p];
-      if (there && !t.weighted && left <= NOTHING_LEFT * whole)
+  for (int p = 0; p < state.T; p++) {
+    bool there = state.kept >> p & 1;
+    if (p < state.X) {
+      const double left = state.g[p][p], whole = state.size[p] * state.size[p];
+      if (there && !part.weighted && left <= NOTHING_LEFT * whole)
         there = false; /* it follows from the covariates */
       else if (there && !(left > surely * whole))
         return false;
     }
     if (!there) {
 #pragma unroll
-      for (int i = 0; i < s.T; i++) s.g[i][p] = s.g[p][i] = 0;
-    } else if (p < s.X) {
-      sweep<L>(s, p);
+      for (int i = 0; i < state.T; i++) state.g[i][p] = state.g[p][i] = 0;
+    } else if (p < state.X) {
+      sweep<L>(state, p);
       ++*rank;
     }
   }
@@ -239,13 +240,13 @@ template <int L> struct interaction {
 };
 
 /* Decomposes S. Returns false where it is not known to be positive definite. */
-template <int L> __device__ static inline bool factor(const pair_state<L> &s, interaction<L> &out)
+template <int L> __device__ static inline bool factor(const pair_state<L> &state, interaction<L> &out)
 {
   constexpr int Q = L * L, X = 2 * L;
 #pragma unroll
   for (int q = 0; q < Q; q++) {
-    const double whole = s.g[X + q][X + q];
-    const bool there = s.kept >> (X + q) & 1;
+    const double whole = state.g[X + q][X + q];
+    const bool there = state.kept >> (X + q) & 1;
     if (there && !(whole > 0)) return false;
     out.scale[q] = there ? sqrt(whole) : 0;
   }
@@ -254,7 +255,7 @@ template <int L> __device__ static inline bool factor(const pair_state<L> &s, in
 #pragma unroll
     for (int i = j; i < Q; i++) {
       const bool there = out.scale[i] > 0 && out.scale[j] > 0;
-      double value = there ? s.g[X + i][X + j] / (out.scale[i] * out.scale[j]) : i == j ? 1.0 : 0.0;
+      double value = there ? state.g[X + i][X + j] / (out.scale[i] * out.scale[j]) : i == j ? 1.0 : 0.0;
 #pragma unroll
       for (int l = 0; l < j; l++) value -= out.root[i][l] * out.root[j][l];
       if (i == j) {
@@ -290,33 +291,34 @@ template <int L> struct pair_errors {
 /* S is quadratic in the sums P = Z'U: with d the error of P, it moves by R d' + d R' + d (I + U'X M^-1 X'U) d', R being
  * what X leaves of P. Errors of the weights are those of a sum over n rows of at most 16 times a step. */
 template <int L>
-__device__ static inline bool bound_errors(const scan_tile &t, const pair_state<L> &s, const interaction<L> &f,
+__device__ static inline bool bound_errors(const scan_tile &part, const pair_state<L> &state, const interaction<L> &f,
                                            pair_errors<L> &out)
 {
   constexpr int Q = L * L, X = 2 * L;
   double spread = 0, sum = 0;
 #pragma unroll
-  for (int x = 0; x < X; x++) spread += sqrt(fmax(0.0, -s.g[x][x])) * s.size[x];
+  for (int x = 0; x < X; x++) spread += sqrt(fmax(0.0, -state.g[x][x])) * state.size[x];
   spread = 1 + spread * spread;
 #pragma unroll
   for (int q = 0; q < Q; q++) {
-    out.reach[q] = sqrt(s.zz[q]);
+    out.reach[q] = sqrt(state.zz[q]);
     out.many[q] = 1;
 #pragma unroll
     for (int x = 0; x < X; x++) {
-      const double coefficient = fabs(s.g[x][X + q]);
-      out.reach[q] += coefficient * s.size[x];
+      const double coefficient = fabs(state.g[x][X + q]);
+      out.reach[q] += coefficient * state.size[x];
       out.many[q] += coefficient;
     }
   }
-  const double h = t.step_of_u;
+  const double h = part.step_of_u;
 #pragma unroll
   for (int q = 0; q < Q; q++)
 #pragma unroll
     for (int r = 0; r < Q; r++) {
       if (!(f.scale[q] > 0 && f.scale[r] > 0)) continue;
-      double error = h * (out.reach[q] * s.total[r] + out.reach[r] * s.total[q]) +
-                     h * h * s.total[q] * s.total[r] * spread + 16 * t.step_of_w * t.n * out.many[q] * out.many[r];
+      double error = h * (out.reach[q] * state.total[r] + out.reach[r] * state.total[q]) +
+                     h * h * state.total[q] * state.total[r] * spread +
+                     16 * part.step_of_w * part.n * out.many[q] * out.many[r];
       error /= f.scale[q] * f.scale[r];
       sum += error * error;
     }
@@ -324,7 +326,7 @@ __device__ static inline bool bound_errors(const scan_tile &t, const pair_state<
 #pragma unroll
   for (int q = 0; q < Q; q++) {
     const double left = f.scale[q] * f.scale[q] / f.trace;
-    const double whole = L == 1 ? 4 * fmin(s.size[0] * s.size[0], s.size[1] * s.size[1]) : s.zz[q];
+    const double whole = L == 1 ? 4 * fmin(state.size[0] * state.size[0], state.size[1] * state.size[1]) : state.zz[q];
     if (f.scale[q] > 0 && !(left > 1e-8 * whole)) return false;
   }
   return out.theta < MAX_THETA;
@@ -332,31 +334,31 @@ __device__ static inline bool bound_errors(const scan_tile &t, const pair_state<
 
 /* The interval of an outcome's score: 1; no score: 0; unsure: -1. rank: of U and X. */
 template <int L>
-__device__ static inline int score_outcome(const scan_tile &t, const int32_t *at, uint32_t a, uint32_t b, uint32_t e,
-                                           const pair_state<L> &s, const interaction<L> &f,
+__device__ static inline int score_outcome(const scan_tile &part, const int32_t *at, uint32_t a, uint32_t b, uint32_t e,
+                                           const pair_state<L> &state, const interaction<L> &f,
                                            const pair_errors<L> &errors, uint32_t rank, double *low, double *high)
 {
   constexpr int Q = L * L, X = 2 * L;
-  const scan_column column = t.columns[1 + t.k + e];
+  const scan_column column = part.columns[1 + part.k + e];
   double with_x[X], rest[Q], beta[X], variance = 1, length = 0, all = 0;
-  own_sums<L>(t, 1 + t.k + e, a, b, with_x);
-  sums_with_z<L>(t, at, column, s, rest);
+  own_sums<L>(part, 1 + part.k + e, a, b, with_x);
+  sums_with_z<L>(part, at, column, state, rest);
 #pragma unroll
   for (int x = 0; x < X; x++) {
     beta[x] = 0;
 #pragma unroll
-    for (int y = 0; y < X; y++) beta[x] -= s.g[x][y] * with_x[y];
-    length += fabs(beta[x]) * s.size[x];
+    for (int y = 0; y < X; y++) beta[x] -= state.g[x][y] * with_x[y];
+    length += fabs(beta[x]) * state.size[x];
     all += fabs(beta[x]);
 #pragma unroll
-    for (int q = 0; q < Q; q++) rest[q] -= s.g[x][X + q] * with_x[x];
+    for (int q = 0; q < Q; q++) rest[q] -= state.g[x][X + q] * with_x[x];
   }
-  if (t.estimated) {
-    variance = t.squares[e];
+  if (part.estimated) {
+    variance = part.squares[e];
 #pragma unroll
     for (int x = 0; x < X; x++) variance -= beta[x] * with_x[x];
-    if (!(variance > 1e-8 * t.squares[e])) return -1;
-    variance /= (double) (t.n - rank);
+    if (!(variance > 1e-8 * part.squares[e])) return -1;
+    variance /= (double) (part.n - rank);
   }
   double score = 0, eta = 0, solved[Q];
 #pragma unroll
@@ -367,8 +369,8 @@ __device__ static inline int score_outcome(const scan_tile &t, const int32_t *at
     for (int l = 0; l < q; l++) value -= f.root[q][l] * solved[l];
     solved[q] = value / f.root[q][q];
     score += solved[q] * solved[q];
-    const double error = column.step / 2 * s.total[q] + t.step_of_u * length * s.total[q] +
-                         16 * t.step_of_w * t.n * errors.many[q] * all;
+    const double error = column.step / 2 * state.total[q] + part.step_of_u * length * state.total[q] +
+                         16 * part.step_of_w * part.n * errors.many[q] * all;
     if (there) eta += error * error / (f.scale[q] * f.scale[q]);
   }
   const double root = sqrt(score), slack = sqrt(eta * f.trace) + 1e-9 * root;
