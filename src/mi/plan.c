@@ -380,6 +380,7 @@ static weft_plan plan_scan(const weft_mi_sizes *sizes, const weft_slowness *slow
   return plan;
 }
 
+/* The plan of one operation: each has its function above. */
 weft_plan weft_mi_plan(weft_mi_operation operation, int kind, const weft_mi_sizes *sizes, const weft_slowness *slow)
 {
   switch (operation) {

@@ -12,6 +12,7 @@ typedef struct {
   double twice; /* the sum of all degrees */
 } level;
 
+/* An empty graph of p nodes and room for `edges` edges, as one level of the search. */
 static weft_status level_begin(level *l, weft_arena *mem, size_t p, size_t edges)
 {
   weft_status st = WEFT_OK;
@@ -142,6 +143,8 @@ static void sort_members(const level *l, size_t count, size_t *begin, int *membe
   begin[0] = 0;
 }
 
+/* Moves nodes to the neighbouring community that gains most modularity, then joins each community into one node, and
+ * repeats until nothing moves (Blondel and others 2008). Nodes are visited in `order`. */
 weft_status weft_modules_communities(weft_ctx *ctx, const weft_modules_graph *graph, const int *order, int *label)
 {
   weft_status st = WEFT_OK;

@@ -54,6 +54,7 @@ static void put_list(const double *z, size_t n, size_t gene, const weft_modules_
   }
 }
 
+/* Correlations of a block of genes with all others are made at once, and only the largest of each gene are kept. */
 weft_status weft_modules_neighbours(weft_ctx *ctx, const double *z, size_t n, size_t p, const weft_modules_rule *rule,
                                     int *index, double *value)
 {

@@ -46,6 +46,7 @@ static size_t edge_at(const weft_modules_graph *g, size_t i, int j)
   return low;
 }
 
+/* The overlap of each edge is computed once, at its first gene, and then written to both of its places. */
 weft_status weft_modules_overlap(weft_ctx *ctx, const weft_modules_graph *graph, size_t shared)
 {
   enum { GENES = 2048 };

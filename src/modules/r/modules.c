@@ -49,6 +49,7 @@ static void fill_graph(const communities_job *job, weft_modules_graph *g, size_t
   }
 }
 
+/* Finds the communities of R's graph without R: the work of weft_glue_run(). */
 static weft_status communities(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   communities_job *job = data;

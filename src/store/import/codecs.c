@@ -131,6 +131,7 @@ static weft_status undo_crc32c(weft_ctx *ctx, weft_bytes *x)
   return WEFT_OK;
 }
 
+/* One codec after the other; what each writes is the next one's input. */
 weft_status weft_decode(weft_ctx *ctx, weft_arena *mem, const weft_codec *codecs, size_t count, size_t whole,
                         size_t most, weft_bytes *x)
 {

@@ -31,6 +31,7 @@ static int32_t nearest_integer(double x)
   } \
   break;
 
+/* A loop for each pair of types. */
 void weft_raw_convert(weft_raw_type type, const void *from, size_t count, weft_raw_target target, void *to)
 {
   switch (type) {

@@ -16,6 +16,7 @@ weft_status weft_zstd_begin(weft_ctx *ctx, const char *name, weft_zstd **out)
 
 void weft_zstd_end(weft_zstd *x) { ZSTD_freeDCtx((ZSTD_DCtx *) x); }
 
+/* Decodes in pieces, between which it polls. */
 weft_status weft_zstd_next(weft_ctx *ctx, weft_zstd *x, const uint8_t *bytes, size_t size, uint8_t *to, size_t room,
                            size_t *made)
 {
