@@ -44,9 +44,7 @@ with_gaps <- function(x, score, interventions, key) {
     values[, j] <- (values[, j] / units[[k]]$unit - units[[k]]$origin) / units[[k]]$deviation
   }
   colnames(values) <- input$names
-  has <- vapply(lacking, function(rows) !(seq_len(input$n) %in% rows), logical(input$n)) + 0
-  pairs <- crossprod(has) / input$n
-  list(shared = mean(pairs[upper.tri(pairs)]), input = input, values = values, lacking = unname(lacking),
+  list(seen = 1 - sum(lengths(lacking)) / length(values), input = input, values = values, lacking = unname(lacking),
        number = number, units = units,
        set = if (!is.null(input$set)) lapply(seq_len(input$n), function(i) input$names[input$set[i, ] != 0L]))
 }
@@ -58,8 +56,9 @@ units_of <- function(observed) {
   list(unit = unit, origin = mean(values), deviation = if (deviation > 0) deviation else 1)
 }
 
-# `values`, the rows of the data one or several times, as data to learn from; in the units of the data for users.
-frame_of <- function(gaps, values, in_units = FALSE) {
+# `values`, the rows of the data one or several times, as data to learn from, which count as `weight` of the rows; in
+# the units of the data for users.
+frame_of <- function(gaps, values, in_units = FALSE, weight = 1) {
   times <- nrow(values) %/% gaps$input$n
   columns <- lapply(seq_len(ncol(values)), function(j) {
     labels <- gaps$input$labels[[j]]
@@ -69,7 +68,7 @@ frame_of <- function(gaps, values, in_units = FALSE) {
     (of$origin + values[, j] * of$deviation) * of$unit
   })
   frame <- as.data.frame(stats::setNames(columns, gaps$input$names), optional = TRUE)
-  prepared_data(frame, NULL, completions = times / gaps$shared, standard = !in_units, forbidden = gaps$input$forbidden,
+  prepared_data(frame, NULL, completions = times / weight, standard = !in_units, forbidden = gaps$input$forbidden,
                 interventions = if (!is.null(gaps$set)) rep(gaps$set, times))
 }
 
@@ -186,13 +185,13 @@ complete_by_em <- function(x, score, ess, interventions, key, control, search) {
   values <- gaps$values[rep(seq_len(gaps$input$n), completions), , drop = FALSE]
   dag <- tree_of_pairs(gaps)
   easy <- if (score == "bge") score else if (score %in% mixed_scores) "aic-cg" else "aic"
-  gamma <- if (score == "bge") max(1, sqrt(gaps$input$n) * exp(-1)) else 1
+  gamma <- if (score == "bge") max(1, sqrt(gaps$input$n) * exp(-2)) else 1
   for (round in seq_len(rounds + 3)) { # the first three for the parameters of the tree
     if (round > 3) dag <- search(frame_of(gaps, values), easy, gamma, list(starts = 1, kicks = 200))$dag
     fit <- bn_fit(frame_of(gaps, values), dag, ess)
     values <- draw_missing(gaps, fit, values, key, round)
   }
-  list(completed = frame_of(gaps, values, in_units = TRUE), rounds = rounds, completions = completions)
+  list(completed = frame_of(gaps, values, in_units = TRUE, weight = gaps$seen), rounds = rounds, completions = completions)
 }
 
 # A result that was learned from completed data.
@@ -273,7 +272,6 @@ em_for_chains <- function(x, score, max_parents, key, control, run, ..., ess = 1
 # The parameters of a network by EM, its graph known.
 fit_by_em <- function(x, dag, ess, interventions, key, kind) {
   gaps <- with_gaps(x, c(numbers = "bge", mixed = "bic-cg", bdeu = "bdeu")[[kind]], interventions, key)
-  gaps$shared <- 1
   check_completed_memory(gaps$input, 20)
   values <- gaps$values[rep(seq_len(gaps$input$n), 20L), , drop = FALSE]
   for (round in seq_len(25L)) {
@@ -294,7 +292,6 @@ learn_augmented <- function(x, score, settings, max_parents, control, run, ..., 
   }
   ess <- check_ess(ess)
   gaps <- with_gaps(x, score, interventions, settings$key)
-  gaps$shared <- 1
   rounds <- check_number(control$completions %||% 100, "completions", min = 4, max = 1e6, whole = TRUE)
   steps <- max(1, settings$iterations %/% rounds)
   if (steps >= 10) steps <- steps %/% 10 * 10

@@ -69,8 +69,8 @@
 #'   from all completed rows, each of which counts as a part of a row; and so on for `rounds`. The first network is a
 #'   forest of the pairs of highest mutual information, of which each pair is judged by the rows that have both values;
 #'   later ones are searched with a low price of an edge, as by AIC, because an edge that the completing network lacks is
-#'   weakened in what it completes, and then not found in that. The last search is by `score` and `gamma`, and takes the
-#'   number of rows for n times the share of pairs of values that are there. `fit$completed` has the completed rows, which
+#'   weakened in what it completes, and then not found in that. The last search is by `score` and `gamma`, and takes
+#'   the number of rows for n times the share of values that are there. `fit$completed` has the completed rows, which
 #'   [bn_score()], [bn_fit()] and others take as data. Values must be missing at random given those that are there. A
 #'   value that was set from outside must not be missing.
 #'

@@ -105,5 +105,9 @@ draw_bn_search <- function() {
   args <- c(list(x = data, kicks = whole(0, 20), starts = whole(1, 3), seed = whole(0, 1e6)),
             maybe(0.5, max_parents = whole(0, 4)), maybe(0.3, gamma = 1), maybe(0.3, candidates = whole(0, 6)),
             if (!numbers) maybe(0.5, score = pick("bdeu", "bic", "k2", "aic")))
+  if (nrow(data) > 3L && chance(0.2)) { # in the second row, whose columns have other rows
+    args$x[2L, sample(length(data), 1L)] <- NA
+    args <- c(args, list(na = "em", completions = 2, rounds = 1))
+  }
   drawn_call("bn_search", args, fields("dag", "score", "node_scores", "order", "start_scores", "counts"))
 }

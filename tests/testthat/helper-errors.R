@@ -151,7 +151,9 @@ bn_arguments <- function(d, fits) {
        bn_log_lik = list(fit = fits$weft_bn_fit, x = data),
     bn_prior = list(nodes = c("a", "b", "c")), bn_sample = list(fit = fits$weft_bn_fit, n = 2),
        bn_score = list(x = data, dag = d$dag),
-    bn_scores = list(x = data), bn_search = list(x = data, control = list(kicks = 5))
+    bn_scores = list(x = data), bn_search = list(x = data, control = list(kicks = 5)),
+       bn_conditions = list(x = data, condition = rep(1:2, length.out = nrow(data))),
+       bn_time = list(x = data, time = seq_len(nrow(data)))
   )
 }
 
