@@ -66,7 +66,7 @@ static double joined(double from, double to)
   return 0.5 + 0.5 * distance / (3 + fabs(distance));
 }
 
-/* A block of targets at a time: their correlations with all regulators give the moments by which values are standardised. */
+/* A block of targets at a time: their correlations with all regulators give the moments that standardise values. */
 weft_status weft_regulation_excess(weft_ctx *ctx, const weft_regulation_listed *edges,
                                    const weft_regulation_similar *genes, size_t block, double *excess)
 {
