@@ -91,7 +91,7 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   run <- as_run(run)
   check_dots(...)
   q <- checked_data(x, class)
-  method <- check_choice(method, c("auto", names(network_methods)), "method")
+  method <- check_choice(method, c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"), "method")
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
   if (!identical(edges, "auto")) edges <- check_number(edges, "edges", min = 1)
   started <- proc.time()[[3L]]
