@@ -14,10 +14,13 @@ network_pairs <- function(edges) {
 }
 
 # How the simulated networks did with about `n` samples: the rows of the next smaller number in the table, or the
-# smallest; worst first.
+# smallest; worst first. With many samples few edges keep a direction: a number of samples counts that has a hundred.
 direction_rows <- function(n) {
   table <- direction_table()
-  rows <- table[table$samples == table_size(table, n) & table$directed >= 20, ] # of fewer, the share is a guess
+  table <- table[table$directed >= 20, ] # of fewer, the share is a guess
+  many <- tapply(table$directed, table$samples, sum) >= 100
+  table <- table[table$samples %in% names(many)[many], ]
+  rows <- table[table$samples == table_size(table, n), ]
   rows[order(rows$right), ]
 }
 
@@ -36,6 +39,19 @@ not_direct_text <- function(n) {
   share <- range(table$not_direct[table$samples == table_size(table, n)])
   sprintf("in simulations %.0f to %.0f %% of such pairs are not direct", floor(100 * share[1L]),
           ceiling(100 * share[2L]))
+}
+
+# How many of the pairs in simulations without hidden genes no edge joins, and how many the moral graph does not join
+# either: genes with a common target depend on each other given all others.
+outside_text <- function(n) {
+  table <- direction_table()
+  table <- table[table$samples == table_size(table, n) & table$seen == 1, ]
+  smooth <- table[table$model != "threshold", ]
+  percent <- function(share) sprintf("%.1f %%", 100 * max(share))
+  sprintf(paste("In simulations with %d samples and all genes measured up to %s of such pairs had no edge between",
+                "them, and %s not even a common target (%s where effects begin beyond a threshold)."),
+          smooth$samples[1L], percent(smooth$not_direct), percent(smooth$outside),
+          percent(table$outside[table$model == "threshold"]))
 }
 
 # One sentence for the first screen: how many pairs have a direction, how often such directions were right, and which

@@ -16,8 +16,9 @@ network_section <- function(fit, top) {
     put_table(report_edge_table(edges), edges_caption(net), "edges", top, minor = "weight", more = edges_how(net))
     if (is_directed(net)) {
       folded("Directions in simulations", put_table(direction_columns(), paste(
-        "Directed networks found in simulated data. Not direct: the share of pairs that the true network does not",
-        "join. Right: the share of clear directions that are true."), "directions", 50))
+        "Directed networks found in simulated data. Not direct: pairs that no edge joins in the true network. Outside:",
+        "pairs that are not joined in its moral graph either, which also joins genes with a common target. Right: clear",
+        "directions that are true. Expected: the share that the weights predict."), "directions", 50))
     }
   }
   if (is_directed(net) && !is.null(stability_text(net))) report_paragraph(stability_text(net))
@@ -27,8 +28,10 @@ direction_columns <- function() {
   table <- direction_table()
   table <- table[order(table$samples, table$right), ]
   data.frame(samples = table$samples, model = table$model, `genes measured` = whole_percent(table$seen),
-             pairs = table$pairs, `not direct` = whole_percent(table$not_direct), `with direction` = table$directed,
-             right = whole_percent(table$right), check.names = FALSE)
+             pairs = table$pairs, `not direct` = whole_percent(table$not_direct),
+             `outside` = whole_percent(table$outside), `with direction` = table$directed,
+             right = ifelse(table$directed > 0, whole_percent(table$right), ""),
+             expected = ifelse(table$directed > 0, whole_percent(table$said), ""), check.names = FALSE)
 }
 
 # from, to, weight, sign (-1, 0 or 1), q and pair_q (NA without a test), direction (NA where there is none), directed;
@@ -74,7 +77,7 @@ network_words <- function(fit, edges) {
                                                       "that one gene acts on the other."),
           series_text(net), interventions_text(net),
           unit_text(net),
-          if (is_directed(net)) network_directions(edges, network_samples(fit)),
+          if (is_directed(net)) c(outside_text(network_samples(fit)), network_directions(edges, network_samples(fit))),
           controls_joined(edges), groups_joined(fit), factors_text(fit, edges),
           if (nrow(hubs)) sprintf(paste("%s (correlation %s): the cause of this component may be what joins such genes",
                                         "to others."), sub("^t", "T", hubs_text(hubs)),

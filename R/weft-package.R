@@ -20,6 +20,7 @@
 #' | Which features depend on each other? | [mi_matrix()], [mi_network()] | `genes-alone-and-together` |
 #' | Which modules do genes form? | [gene_modules()], [module_preservation()] | `from-a-matrix-to-modules` |
 #' | Which genes drive which? | [regulation()], [gene_regulation()] | `which-genes-drive-which` |
+#' | What do knock-outs and time series say? | [regulation()] with `interventions`, `time` | `knock-outs-and-time` |
 #' | Does a network differ between conditions? | [regulation()] with `compare` | `which-genes-drive-which` |
 #' | What may cause what? | [bn_learn()], [bn_exact()], [bn_search()] | `from-expression-to-a-causal-network` |
 #' | How certain is each of these edges? | [bn_features()], [bn_compare()] | `from-expression-to-a-causal-network` |

@@ -51,11 +51,14 @@ with_hidden_factors <- function(q) {
 }
 
 # What edges of a network say beside the components that move most genes: list(components: their numbers, p: of the
-# correlation of each edge's genes given these), or NULL where there are none. edges: columns `from` and `to`.
+# correlation of each edge's genes given these), or NULL where there are none, or where samples were perturbed or follow
+# each other, which moves most genes by design. edges: columns `from` and `to`.
 edges_given_factors <- function(fit, edges) {
   pc <- fit$components
   q <- fit$quality
-  if (is.null(pc$x) || is.null(standing_out(pc)) || nrow(pc$x) != network_samples(fit) || !nrow(edges)) return(NULL)
+  designed <- !is.null(attr(fit$network, "interventions")) || !is.null(attr(fit$network, "series"))
+  if (designed || !nrow(edges) || is.null(pc$x) || is.null(standing_out(pc))) return(NULL)
+  if (nrow(pc$x) != network_samples(fit)) return(NULL)
   place <- function(names) if (all(names %in% colnames(q$x))) match(names, colnames(q$x)) else shown_columns(fit, names)
   columns <- cbind(place(edges$from), place(edges$to))
   if (q$kind == "levels" || anyNA(columns)) return(NULL)
@@ -86,7 +89,8 @@ factors_text <- function(fit, edges) {
                    what, them))
   }
   sprintf(paste("%d of %s %s %s, along which most genes move: given %s, %s genes do not vary together (p above 0.05).",
-                "`covariates = \"components\"` takes %s out."),
+                "What joins them may be a hidden factor, which `covariates = \"components\"` takes out, or a regulator",
+                "of most genes."),
           follow, several(sum(once), "pair"), if (follow == 1L) "follows" else "follow", what, them,
-          if (follow == 1L) "its" else "their", them)
+          if (follow == 1L) "its" else "their")
 }

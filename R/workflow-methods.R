@@ -5,7 +5,8 @@
 #' @param x,object what [gene_network()] returned.
 #' @param what a table: `"genes"` (one row per gene of the input: filtering, information, rank, number of edges,
 #'   cluster, whether it is in the Bayesian network), `"samples"` (filtering, class, scores, cluster, outlier score),
-#'   `"edges"` of the network (where components move most genes, with the p-value of the correlation given these),
+#'   `"edges"` of the network (where components move most genes, `p_given_components` is the p-value of the correlation
+#'   given these: where it is high, the edge may be due to a hidden factor; many that are have a low one),
 #'   `"directed"` edges of the Bayesian network, `"pairs"`, or the `"log"` of what was done to
 #'   the data.
 #' @param top how many genes, edges and so on to show.

@@ -17,8 +17,8 @@
 #'   it in the cells that were held out. Metacells make the network where they explain more of the variance, on average
 #'   over targets, by more than two standard errors. They make it, too, where cells would take more than
 #'   `r cells_seconds` seconds, as predicted, or more than `memory`, and with batches or covariates, which are taken out
-#'   of metacells alone. Cells without counts are left out and counted. The attribute `made_of`, print and the report say which
-#'   it was, and why.
+#'   of metacells alone. Cells without counts are left out and counted. The attribute `made_of`, print and the report
+#'   say which it was, and why.
 #'
 #' @inheritParams gene_steps
 #' @param regulators,targets,interventions,time,resamples see [regulation()]. They may name genes that were filtered

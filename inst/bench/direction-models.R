@@ -1,15 +1,17 @@
 # What statements about directed networks are worth: networks of three kinds are simulated, regulation() finds their
 # edges at a false discovery rate of .05, and pairs of genes are held against the truth. A row of the table for each
-# kind and number of samples: the pairs found, the share of these that no edge joins, how many have a direction (.9 of
-# the weight of both or more), and the share of these whose direction is right. Genes are also hidden, as most
-# causes are in real data: `seen` is the share that is measured. The report quotes the table.
+# kind and number of samples: the pairs found, the share of these that no edge joins (not_direct), the share that the
+# moral graph does not join either, in which genes with a common target are joined (outside, with its standard error
+# over sets), how many have a direction (.9 of the weight of both or more), the share of these whose direction is right,
+# and the share that the weights expect to be (said). Genes are also hidden, as most causes are in real data: `seen` is
+# the share that is measured, and then `outside` is of the whole graph. The report quotes the table.
 #
 #   Rscript inst/bench/direction-models.R [table.csv] [sets]
 library(weft)
 
 arguments <- commandArgs(TRUE)
 file <- if (length(arguments)) arguments[1L] else "inst/bench/direction-models.csv"
-sets <- if (length(arguments) > 1L) as.integer(arguments[2L]) else 8L
+sets <- if (length(arguments) > 1L) as.integer(arguments[2L]) else 20L
 genes <- 60L
 samples <- c(30L, 50L, 100L, 200L)
 
@@ -52,24 +54,32 @@ judged <- function(kind, n, seen, set) {
   truth <- random_network()
   x <- simulate(kind, truth, n)[, sort(sample(genes, seen * genes))]
   edges <- as.data.frame(regulation(x, seed = set, run = weft_run("cpu", threads = 1, progress = FALSE),
-                                    control = list(resamples = 100, null_copies = 10)), fdr = 0.05)
+                                    control = list(resamples = 100, stability = FALSE)), fdr = 0.05)
   from <- match(edges$from, paste0("g", seq_len(genes)))
   to <- match(edges$to, paste0("g", seq_len(genes)))
   first <- !duplicated(paste(pmin(from, to), pmax(from, to)))
   joined <- truth[cbind(from, to)] != 0 | truth[cbind(to, from)] != 0
+  parents <- (truth != 0) %*% t(truth != 0) > 0 # of a common target
   clear <- edges$direction >= 0.9
-  c(pairs = sum(first), not_direct = sum(first & !joined), directed = sum(clear & joined),
-    right = sum(clear & truth[cbind(from, to)] != 0))
+  c(pairs = sum(first), not_direct = sum(first & !joined), outside = sum(first & !joined & !parents[cbind(from, to)]),
+    directed = sum(clear & joined), right = sum(clear & truth[cbind(from, to)] != 0),
+    said = sum(edges$direction[clear & joined]))
 }
 
 rows <- list()
 for (kind in names(effects)) {
   for (n in samples) for (seen in c(1, 0.5)) {
-    total <- rowSums(vapply(seq_len(sets), function(set) judged(kind, n, seen, set), numeric(4L)))
+    each <- vapply(seq_len(sets), function(set) judged(kind, n, seen, set), numeric(6L))
+    total <- rowSums(each)
+    pairs <- max(1, total[["pairs"]])
+    outside <- total[["outside"]] / pairs # a ratio of sums
+    spread <- stats::sd(each["outside", ] - outside * each["pairs", ]) * sqrt(sets) / pairs
     rows[[length(rows) + 1L]] <- data.frame(
       model = kind, samples = n, seen = seen, pairs = total[["pairs"]],
-      not_direct = round(total[["not_direct"]] / max(1, total[["pairs"]]), 3), directed = total[["directed"]],
-      right = round(total[["right"]] / max(1, total[["directed"]]), 3))
+      not_direct = round(total[["not_direct"]] / pairs, 3), outside = round(outside, 3),
+      outside_error = round(spread, 3), directed = total[["directed"]],
+      right = round(total[["right"]] / max(1, total[["directed"]]), 3),
+      said = round(total[["said"]] / max(1, total[["directed"]]), 3))
     print(rows[[length(rows)]])
   }
 }

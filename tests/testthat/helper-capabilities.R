@@ -49,6 +49,10 @@ capability_calls <- function() {
                                                            sweeps = 4, seed = 1)),
     irm_log_posterior = list(f = irm_log_posterior, data = "x",
                              args = list(x = binary, row_cluster = rep(1:2, 20), col_cluster = rep(1:2, 3))),
+    regulation = of_numbers(regulation, control = list(resamples = 4)),
+    "regulation, interventions and time" = of_numbers(
+      regulation, interventions = rep(c("", "a", "b"), c(30, 5, 5)), control = list(resamples = 4),
+      time = list(c(rep(1:10, 2), rep(NA, 20)), rep(1:4, each = 10))),
     gene_ranking = of_numbers(gene_ranking, class), gene_clusters = of_numbers(gene_clusters, k = 2, seed = 1),
     gene_modules = of_numbers(gene_modules, seed = 1),
     gene_cells = list(f = gene_cells, data = "x", args = list(x = binary, k = 2, sweeps = 10, seed = 1))

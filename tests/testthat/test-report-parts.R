@@ -550,6 +550,12 @@ test_that("directions are counted by pairs, and held against the simulations at 
   expect_match(weft:::network_directions(edges[1:2, ]), "^Of 1 pair that could point either way, none points")
   given <- transform(edges, direction = c(NA, NA, 0.95, NA))
   expect_match(weft:::network_directions(given), "2 pairs were tried in one direction only")
+  few <- weft:::network_directions(edges, 200) # with 200 samples the simulations have fewer than 100 directions
+  expect_match(few, "with 100 samples such directions were right", fixed = TRUE)
+  calm <- table[table$samples == 50 & table$seen == 1 & table$model != "threshold", ]
+  expect_match(weft:::outside_text(60), sprintf("up to %.1f %% of such pairs had no edge between them, and %.1f %% not",
+                                                100 * max(calm$not_direct), 100 * max(calm$outside)), fixed = TRUE)
+  expect_lte(max(table$outside[table$seen == 1 & table$model != "threshold"]), 0.055)
   expect_identical(weft:::table_size(table, 5), 30L)
   expect_identical(weft:::table_size(table, 1e6), max(table$samples))
 })
