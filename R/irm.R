@@ -44,11 +44,11 @@
 #'
 #' @section Degrees and nested groups: In real graphs some nodes have many more links than others, and the model above
 #'   splits groups by how many links their nodes have. With `prior = irm_prior(degrees = TRUE)` every node has a
-#'   propensity of its own, and nodes that are linked to the same groups form a group; the groups are grouped in turn, up
-#'   to a single one (`levels`). The log posterior is the negative description length in nats of the nested,
+#'   propensity of its own, and nodes that are linked to the same groups form a group; the groups are grouped in turn,
+#'   up to a single one (`levels`). The log posterior is the negative description length in nats of the nested,
 #'   degree-corrected block model of Peixoto (2017, Physical Review E 95, 012317): links are counts, the counts between
 #'   groups have a prior from the groups of groups, and the degrees in a group one that leaves their distribution open.
-#'   Links that are 0 or 1 are counts, too, of a sparse graph. `alpha` and `beta` have no part in it, and all pairs are
+#'   Links that are 0 or 1 are taken as counts, too; where hubs could be linked more than once, that splits their groups. `alpha` and `beta` have no part in it, and all pairs are
 #'   observed: `hold_out` treats what it hides as absent. Start and chains run on the CPU only. A chain begins where
 #'   joining groups and moving nodes downhill from all sides found the shortest description; `degrees = "compare"` runs
 #'   with and without propensities, with nested groups both, and keeps the shorter description (`compared`).

@@ -1,6 +1,6 @@
 # Nested groups of graphs with hubs: irm(prior = irm_prior(degrees = TRUE)) beside planted truth and graph-tool.
 # Rscript irm-nested.R planted             planted degree-corrected graphs of four difficulties, and noise with hubs
-# Rscript irm-nested.R graphs FILE.tsv...  edge lists "from to [weight]", numbers from 1 (directed), and *.gml[.gz]:
+# Rscript irm-nested.R graphs FILE...      edge lists "from to [weight]", numbers from 1 (directed), and *.gml[.gz]:
 #                                          description lengths beside graph-tool's best of ten (irm-nested.py, where
 #                                          /usr/bin/python3 has it), both by its entropy(); X_truth.tsv: NMI
 # Rscript irm-nested.R large NODES LINKS GROUPS   one planted graph, one chain of one sweep
@@ -9,8 +9,8 @@ source("inst/bench/bench.R")
 machine_line()
 args <- commandArgs(TRUE)
 
-# Links from propensities with a power law, cut off at 100 times the least, counted where they repeat; a link stays in
-# its group with this share.
+# Links from propensities with a power law, cut off at 100 times the least; they may repeat, and link a node to itself.
+# A link stays in its group with this share.
 planted_hubs <- function(n, links, groups, inside, exponent = 2.5) {
   z <- sample.int(groups, n, TRUE)
   theta <- pmin((1 - runif(n))^(-1 / (exponent - 1)), 100)
@@ -28,14 +28,13 @@ planted_hubs <- function(n, links, groups, inside, exponent = 2.5) {
   }
   i <- ends(from)
   j <- ends(to)
-  keep <- i != j
-  list(links = data.frame(pmin(i, j)[keep], pmax(i, j)[keep]), z = z)
+  list(links = data.frame(pmin(i, j), pmax(i, j)), z = z)
 }
 
 fit_nested <- function(links, n, type = "undirected", family = "bernoulli", chains = 4, sweeps = 100, seed = 1) {
   started <- proc.time()
   fit <- irm(links, type, family, prior = irm_prior(degrees = TRUE), chains = chains, sweeps = sweeps, seed = seed,
-             control = list(dim = n), run = weft_run("cpu", progress = FALSE))
+             control = list(dim = n, self = family == "poisson"), run = weft_run("cpu", progress = FALSE))
   list(fit = fit, seconds = (proc.time() - started)[["elapsed"]], processor = sum((proc.time() - started)[1:2]))
 }
 
@@ -59,8 +58,9 @@ if (args[1L] == "large") {
   size <- as.numeric(args[2:4])
   made <- planted_hubs(size[1L], size[2L], size[3L], 0.7)
   got <- fit_nested(made$links, size[1L], family = "poisson", chains = 1, sweeps = 1)
-  cat(sprintf("%.0f nodes, %.0f links, %.0f groups: %d groups, NMI %.4f, %.0f s (processors %.0f)\n", size[1L], size[2L],
-              size[3L], max(got$fit$row_cluster), irm_nmi(got$fit$row_cluster, made$z), got$seconds, got$processor))
+  cat(sprintf("%.0f nodes, %.0f links, %.0f groups: ", size[1L], size[2L], size[3L]))
+  cat(sprintf("%d groups, NMI %.4f, %.0f s (processors %.0f)\n", max(got$fit$row_cluster),
+              irm_nmi(got$fit$row_cluster, made$z), got$seconds, got$processor))
 }
 
 read_links <- function(file) {

@@ -132,4 +132,7 @@ test_that("hard graphs run", {
   fit <- nested(matrix(c(0, 1e9, 1e9, 0), 2), "undirected", family = "poisson")
   expect_true(all(is.finite(fit$log_posterior)))
   expect_length(nested(diag(12), "bipartite", max_clusters = 2)$row_cluster, 12)
+  withr::local_seed(7)
+  expect_equal(max(nested(matrix(rpois(9, 30), 3), "directed", family = "poisson", max_clusters = 1)$row_cluster), 1)
+  expect_output(print(summary(nested(matrix(0, 1, 1), "directed"))), "density 0")
 })

@@ -332,6 +332,7 @@ weft_status weft_irm_nested_start(weft_ctx *ctx, const weft_irm_graph *graph, in
     WEFT_TRY(follow(ctx, t, &of, k, of.tried_upper));
     irm_nested_set(t, of.best_z, of.tried_upper);
     WEFT_TRY(irm_nested_descend(ctx, t, DESCENT_ROUNDS));
+    if (t->level[0].count[0] > k[0] || t->level[0].count[1] > k[1]) irm_nested_set(t, of.best_z, of.tried_upper);
     WEFT_TRY(remake_upper(ctx, t, &of, of.tried_upper));
     const double length = irm_nested_length(t);
     idle = length < least - 1e-6 ? 0 : idle + 1;
