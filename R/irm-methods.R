@@ -187,7 +187,8 @@ summary.weft_irm <- function(object, ...) {
   new_result(class = "weft_irm_summary", list(
     sizes = list(row = side(object$row_cluster), col = side(object$col_cluster)), type = object$type,
     n_clusters = object$n_clusters, explained = if (object$family == "gaussian") real_explained(object),
-    density = if (object$family == "gaussian") NA_real_ else sum(object$links) / max(1, sum(object$pairs)), nmi = object$nmi,
+    density = if (object$family == "gaussian") NA_real_ else sum(object$links) / max(1, sum(object$pairs)),
+    nmi = object$nmi,
     rhat = object$rhat,
     auc = object$auc, log_loss = object$log_loss, limits = object$limits, glance = glance(object)
   ))

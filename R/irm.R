@@ -48,10 +48,11 @@
 #'   up to a single one (`levels`). The log posterior is the negative description length in nats of the nested,
 #'   degree-corrected block model of Peixoto (2017, Physical Review E 95, 012317): links are counts, the counts between
 #'   groups have a prior from the groups of groups, and the degrees in a group one that leaves their distribution open.
-#'   Links that are 0 or 1 are taken as counts, too; where hubs could be linked more than once, that splits their groups. `alpha` and `beta` have no part in it, and all pairs are
-#'   observed: `hold_out` treats what it hides as absent. Start and chains run on the CPU only. A chain begins where
-#'   joining groups and moving nodes downhill from all sides found the shortest description; `degrees = "compare"` runs
-#'   with and without propensities, with nested groups both, and keeps the shorter description (`compared`).
+#'   Links that are 0 or 1 are taken as counts, too, which splits groups whose hubs would be linked more than once.
+#'   `alpha` and `beta` have no part in it, and all pairs are observed: `hold_out` treats what it hides as absent. Start
+#'   and chains run on the CPU only. A chain begins where joining groups and moving nodes downhill from all sides found
+#'   the shortest description; `degrees = "compare"` runs with and without propensities, with nested groups both, and
+#'   keeps the shorter description (`compared`).
 #'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
