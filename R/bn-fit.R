@@ -9,8 +9,8 @@
 #' `newdata` lacks are summed out exactly.
 #'
 #' @inheritParams bn_scores
-#' @param na `"fail"`, `"drop"` to leave out rows with missing values, or `"em"`: parameters by EM, each row completed 20
-#'   times by draws from the network.
+#' @param na `"fail"`, `"drop"` to leave out rows with missing values, or `"em"`: parameters by EM, each row completed
+#'   20 times by draws from the network.
 #' @param dag a network; see [bn_convert()].
 #' @param x a data frame as for [bn_scores()].
 #' @return `bn_fit()`: an object of class `weft_bn_fit` with the `dag` and `nodes`, a list with for each node its

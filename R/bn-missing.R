@@ -191,7 +191,8 @@ complete_by_em <- function(x, score, ess, interventions, key, control, search) {
     fit <- bn_fit(frame_of(gaps, values), dag, ess)
     values <- draw_missing(gaps, fit, values, key, round)
   }
-  list(completed = frame_of(gaps, values, in_units = TRUE, weight = gaps$seen), rounds = rounds, completions = completions)
+  list(completed = frame_of(gaps, values, in_units = TRUE, weight = gaps$seen), rounds = rounds,
+       completions = completions)
 }
 
 # A result that was learned from completed data.

@@ -58,8 +58,8 @@
 #' @param interventions which nodes were set from outside: a list with one entry per row (names, NULL or NA), or a
 #'   factor with the name of the node that was set, NA where none was.
 #' @param keep which sets are kept; see below.
-#' @param na `"fail"`, or `"drop"` to leave out rows with missing values. ([bn_search()], [bn_learn()] and [bn_fit()] can
-#'   do more.)
+#' @param na `"fail"`, or `"drop"` to leave out rows with missing values. ([bn_search()], [bn_learn()] and [bn_fit()]
+#'   can do more.)
 #' @param control a list of settings that are rarely needed:
 #'   * `plus_one`: whether a set may have one parent that is not a candidate.
 #'   * `slack`: which sets are kept; see below.

@@ -16,8 +16,8 @@
 #' Points in time are the rows of a unit in the order of `time`; a lag of one is the row before, however long ago that
 #' was. Missing values: a value that appears as one of the present and as one of the past is drawn for each of them.
 #' An edge is dependence given the other nodes that were measured: with points that lie far apart, unmeasured causes, or
-#' effects that are not linear it need not be an effect. On DREAM4's first network of 100 genes (10 series of 21 points),
-#' half of the edges stated with .98 are right (`inst/bench/bn-time.R`).
+#' effects that are not linear it need not be an effect. On DREAM4's first network of 100 genes (10 series of 21
+#' points), half of the edges stated with .98 are right (`inst/bench/bn-time.R`).
 #'
 #' @param x a data frame or matrix with one column per node, as for [bn_scores()].
 #' @param time points in time: the name of a column of `x`, or one number or date per row.
@@ -118,8 +118,8 @@ complete_values <- function(of, arg) {
 #' probabilities under each condition in any case.
 #'
 #' That a condition acts directly is said given these variables: what acts on an unmeasured cause of a node appears as
-#' acting on the node. In simulations without hidden nodes, targets stated with more than .8 were right in 96 to 100 % of
-#' cases (`inst/bench/bn-time.R`).
+#' acting on the node. In simulations without hidden nodes, targets stated with more than .8 were right in 96 to 100 %
+#' of cases (`inst/bench/bn-time.R`).
 #'
 #' @param x a data frame or matrix with one column per node, as for [bn_scores()].
 #' @param condition a factor, or values that become one, one per row; or the name of a column of `x`.

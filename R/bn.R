@@ -17,8 +17,8 @@
 #' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it
 #' counts once.
 #'
-#' @section What an edge means: An edge is dependence given the variables in `x`. Where causes of several of them are not
-#'   among them, a posterior near 1 may belong to two effects of one hidden cause: see the figures on the page of
+#' @section What an edge means: An edge is dependence given the variables in `x`. Where causes of several of them are
+#'   not among them, a posterior near 1 may belong to two effects of one hidden cause: see the figures on the page of
 #'   [gene_bayes()]. Directions are said by the model, and by `interventions`, [bn_conditions()] or [bn_time()].
 #'
 #' @section Halves of the rows: A posterior assumes that its model is true: with hidden variables, few rows or a
@@ -58,11 +58,11 @@
 #'   `na = "augment"`, for the other two targets, makes missing values part of the chains (data augmentation): given
 #'   completed data, a chain takes some steps and draws graphs; then parameters of the last graph are drawn from their
 #'   posterior, and missing values given these. `edges` are then the posterior given what was observed. This happens
-#'   `completions` times in each chain, in the first quarter without keeping graphs. Chains are not heated, and each makes
-#'   a table of scores every time: a few hundred tables in all. `dag` is the drawn graph with the most edges that are
-#'   likely, less those that are not, `score` that of its completed data; `table` is the last one. [bn_features()] takes
-#'   the result, [update()] does not. Columns must be all numbers or all categories; values must be missing at random
-#'   given those that are there.
+#'   `completions` times in each chain, in the first quarter without keeping graphs. Chains are not heated, and each
+#'   makes a table of scores every time: a few hundred tables in all. `dag` is the drawn graph with the most edges that
+#'   are likely, less those that are not, `score` that of its completed data; `table` is the last one. [bn_features()]
+#'   takes the result, [update()] does not. Columns must be all numbers or all categories; values must be missing at
+#'   random given those that are there.
 #'
 #' @section Which parent sets: Where nodes are few, all sets of at most four parents are scored. Where this would take
 #'   longer than the search, for some 29 nodes or more with thousands of rows, a search for the best graph scores only

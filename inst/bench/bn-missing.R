@@ -4,8 +4,7 @@
 #   Rscript inst/bench/bn-missing.R augment [kind = categories] [sets = 40] [nodes = 5] [rows = 100]
 # em: random graphs of degree 3 (bn-peers.R), one value in ten or three in ten missing: completely at random (MCAR), or
 # in every second column, with a probability that depends on the column before it (MAR, the same share of these). SHD
-# of classes; ratios of SHD + 1 with 95 % intervals. bnstruct's structural EM, where it is installed, is a peer for
-# categories. augment: graphs drawn uniformly, categories with parameters from the prior of BDeu with ess = 4, so that
+# of classes; ratios of SHD + 1 with 95 % intervals. augment: graphs drawn uniformly, categories with parameters from the prior of BDeu with ess = 4, so that
 # the posterior of complete data is right by construction; numbers with slopes of variance 1.
 suppressPackageStartupMessages(library(weft))
 source("inst/bench/bench.R")
@@ -35,16 +34,6 @@ lose <- function(data, share, at_random) {
   data
 }
 
-by_bnstruct <- function(data) {
-  levels <- vapply(data, nlevels, 0L)
-  codes <- vapply(data, as.integer, integer(nrow(data)))
-  of <- bnstruct::BNDataset(data = codes, discreteness = rep("d", ncol(data)), variables = names(data),
-                            node.sizes = levels)
-  utils::capture.output(fit <- bnstruct::learn.network(bnstruct::bootstrap(of, 1, imputation = FALSE), algo = "sem",
-                                                       struct.algo = "hc", scoring.func = "BDeu"))
-  matrix(bnstruct::dag(fit), ncol(data), dimnames = list(names(data), names(data)))
-}
-
 search <- function(data, ...) bn_search(data, ..., seed = 1, control = list(kicks = 300, starts = 2))
 
 wrong <- function(found, truth) bn_compare(found, truth)$shd_cpdag
@@ -62,9 +51,6 @@ if (task == "em") {
                dropped = if (mechanism == "MAR" && sum(stats::complete.cases(lost)) > 20) {
                  wrong(search(lost, na = "drop"), drawn$dag)
                } else NA, seconds = took)
-      if (kind != "gauss" && requireNamespace("bnstruct", quietly = TRUE)) {
-        one["bnstruct"] <- tryCatch(wrong(by_bnstruct(lost), drawn$dag), error = function(e) NA)
-      }
       rows <- rbind(rows, one)
     }
     ratio <- function(to) {
