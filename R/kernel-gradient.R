@@ -16,14 +16,17 @@
 #' | `"matern52"` | `"matern32"`, of bandwidth \eqn{h \sqrt{3 / 5}} | 5/3 |
 #' | `"matern72"` | `"matern52"`, of bandwidth \eqn{h \sqrt{5 / 7}} | 7/5 |
 #'
-#' The trace of second derivatives is for `"gaussian"`, `"biweight"`, `"matern52"` and `"matern72"`, where g has a slope
-#' of this kind, too.
+#' The trace of second derivatives is for `"gaussian"`, `"biweight"`, `"matern52"` and `"matern72"`, where g has a
+#' slope of this kind, too.
 #'
-#' @section Errors: Sums are within `rel_error` times \eqn{\sum |w| k}, component j of a gradient times \eqn{\sqrt{A_jj}}
-#'   (the bandwidth) within `rel_error` times \eqn{c \sum |w| g}, and a trace within `rel_error` times \eqn{c\,
-#'   \mathrm{tr}(A^{-1}) \sum |w| (g + c' g')}, g' and c' being of g what g and c are of the kernel. The sums that they
-#'   are made of have smaller errors, by the number of bandwidths, R, from one end of the points to the other: by 2 R for
-#'   gradients, by its square for traces. With `rel_error = 0` rounding leaves some 1e-15 times R, or its square.
+#' On a device all pairs are summed in double precision, in up to 32 dimensions, where these kernel sums would not be
+#' over a mesh.
+#'
+#' @section Errors: Sums are within `rel_error` times \eqn{\sum |w| k}, component j of a gradient times
+#'   \eqn{\sqrt{A_jj}} (the bandwidth) within `rel_error` times \eqn{c \sum |w| g}, and a trace within `rel_error`
+#'   times \eqn{c\, \mathrm{tr}(A^{-1}) \sum |w| (g + c' g')}, g' and c' being of g what g and c are of the kernel. The
+#'   sums that they are made of have smaller errors, by the number of bandwidths, R, from one end of the points to the other: by 2 R
+#'   for gradients, by its square for traces. With `rel_error = 0` rounding leaves some 1e-15 times R, or its square.
 #'
 #' @param x,reference,weights,kernel,bandwidth see [kernel_sum()]; one column of weights, and a kernel of the table.
 #' @param rel_error from 0 to 1; see below.
@@ -31,8 +34,8 @@
 #' @param leave_one_out whether to leave reference `i` out of the sum of query `i`; the references must be the queries.
 #' @param run see [weft_run()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return A list: `sum`, a number for each row of `x`; `gradient`, a row of as many numbers as `x` has columns for each;
-#'   and with `trace` the `trace`.
+#' @return A list: `sum`, a number for each row of `x`; `gradient`, for each a row of as many numbers as `x` has
+#'   columns; and with `trace` the `trace`.
 #' @seealso [kernel_sum()], [kde()], whose `bias = "score"` uses gradients.
 #' @export
 #' @examples

@@ -1,8 +1,9 @@
 # Gradients of kernel sums, and densities that are moved by their score. Arguments:
-#   speed [scale]   density with its score of 10^6 points in 16 dimensions at 131,072 queries, on a device where there is
-#                   one, beside kernel_sum() with a column for each dimension, and finite differences at some queries;
-#                   scale 0.01: a hundredth of the points and of the queries
-#   models          kernel_regression() of 50,000 x 8 by cross-validation, gp_regression() of 5,000 x 8 on every back end
+#   speed [scale]   density with its score of 10^6 points in 16 dimensions at 131,072 queries, on a device where there
+#                   is one, beside kernel_sum() with a column for each dimension, and finite differences at some
+#                   queries; scale 0.01: a hundredth of the points and of the queries
+#   models          kernel_regression() of 50,000 x 8 by cross-validation, gp_regression() of 5,000 x 8, on every back
+#                   end
 #   mise            mean integrated square errors over those of kde(), 1 to 64 dimensions, three densities
 library(weft)
 source("inst/bench/bench.R")
@@ -46,8 +47,8 @@ if (given[1] == "models") {
   for (backend in c("cpu", if (nrow(weft_devices())) "cuda")) {
     one <- system.time(kernel_sum(x, weights = w, bandwidth = 0.4, rel_error = 1e-4, run = backend))[[3]]
     r <- kernel_regression(x, y, run = backend)
-    cat(sprintf("kernel_regression() 50,000 x 8, %s: %.2f s, %.1f times a sum over all pairs; R squared %.3f\n", backend,
-                r$seconds, r$seconds / one, r$r_squared))
+    cat(sprintf("kernel_regression() 50,000 x 8, %s: %.2f s, %.1f times a sum over all pairs; R squared %.3f\n",
+                backend, r$seconds, r$seconds / one, r$r_squared))
     some <- seq_len(5000)
     for (rank in list(NULL, 100)) {
       g <- gp_regression(x[some, ], y[some], bandwidth = 2, rank = rank, run = backend)
@@ -82,8 +83,7 @@ row_of <- function(name, d, n, times = 5, fresh = 2000) {
     at <- one$draw(fresh, d)
     f <- one$value(at)
     error <- function(bias, multiple) {
-      g <- predict(kde(x, multiple * apply(x, 2, sd) * n^(-1 / (d + if (bias == "score") 8 else 4)), bias = bias,
-                       rel_error = 1e-3), at)
+      g <- predict(kde(x, multiple * apply(x, 2, sd) * n^(-1 / (d + 4)), bias = bias, rel_error = 1e-3), at)
       mean((g - f)^2 / f) / mean(f)
     }
     multiples <- exp(seq(log(0.3), log(2.5), length.out = 9))
@@ -97,8 +97,8 @@ row_of <- function(name, d, n, times = 5, fresh = 2000) {
 }
 
 if (given[1] == "mise") {
-  cat("integrated square errors over the integral of the square; ratio: score over plain, both at their best multiple of",
-      "Scott's rule (ratio_scott: at the rule itself); se: of the logarithm of the ratio\n")
+  cat("integrated square errors over the integral of the square; ratio: score over plain, both at their best multiple",
+      "of Scott's rule (ratio_scott: at the rule itself); se: of the logarithm of the ratio\n")
   for (d in c(1, 2, 4, 8, 16, 32, 64)) {
     print(do.call(rbind, lapply(names(densities), row_of, d = d, n = 2000)), row.names = FALSE)
   }

@@ -1,7 +1,8 @@
 # Calls of what stands on kernel sums, for helper-calls.R: densities, regressions, Gaussian processes, components and
 # support vectors. Which way sums go is the library's choice here, so results agree to the error that was asked for.
 calls_models <- function() {
-  list(kde = list(share = 3, make = draw_kde), kernel_gradient = list(share = 3, make = draw_gradient), kernel_regression = list(share = 3, make = draw_regression),
+  list(kde = list(share = 3, make = draw_kde), kernel_gradient = list(share = 3, make = draw_gradient),
+       kernel_regression = list(share = 3, make = draw_regression),
        gp_regression = list(share = 2, make = draw_gp), kernel_pca = list(share = 2, make = draw_kernel_pca),
        svm_predict = list(share = 2, make = draw_svm))
 }

@@ -55,7 +55,8 @@ twins_kernel <- function() {
                          run = backend))
   })
   slopes <- list(tolerance = 1e-10, work = function(backend) {
-    lapply(setdiff(names(weft:::kernel_slopes), "epanechnikov"), function(kernel) lapply(c(2, 4, 7, 16, 20), function(d) {
+    smooth <- setdiff(names(weft:::kernel_slopes), "epanechnikov")
+    lapply(smooth, function(kernel) lapply(c(2, 4, 7, 16, 20), function(d) {
       x <- points(sample(100:3000, 1), d) + 5
       q <- points(sample(1:400, 1), d) + 5
       w <- stats::rnorm(nrow(x))
