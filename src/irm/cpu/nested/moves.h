@@ -7,7 +7,7 @@
  * group or, with `create`, to a new one. `cold`: only what shortens the description. Returns the change of length. */
 int32_t irm_nested_shuffle(irm_nested *t, int l);
 double irm_nested_visit(irm_nested *t, int l, int32_t first, int32_t last, int cold, int create);
-/* The same for level 0 of a large graph, downhill: threads look where the nodes of a slice would go, and those that
+/* Visits nodes at level 0 of a large graph, downhill: threads look where the nodes of a slice would go, and those that
  * still gain go there. */
 double irm_nested_visit_slice(irm_nested *t, int32_t first, int32_t last, int create);
 /* One proposal to split a group in two, or to join two of one parent. */

@@ -87,7 +87,7 @@ static void record(irm_nested *t, weft_irm_chain *chain, const weft_irm_trace *t
   }
 }
 
-/* Chains of small graphs run side by side, those of larger ones one after another, with polls inside sweeps. */
+/* Chains run side by side on small graphs, and one after another, with polls inside sweeps, on larger ones. */
 weft_status weft_irm_nested_run(weft_ctx *ctx, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
                                 weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace)
 {
