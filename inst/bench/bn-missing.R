@@ -70,9 +70,9 @@ if (task == "em") {
       left <- dag
       for (k in seq_len(p)) {
         root <- which(colSums(left) == 0)
+        if (!length(root)) break
         left <- left[-root, -root, drop = FALSE]
         if (!nrow(left)) return(dag)
-        if (!length(root)) break
       }
     }
   }
