@@ -1,6 +1,6 @@
 # Perturb-seq from a store: interventions in more cells than fit into memory. Shifts and their variances need, for each
-# guide (or set of guides that cells have together) and each gene, the sum and the sum of squares of the values: one
-# pass over the file. Regressions take some of the cells. What is said of the shifts is what intervention_shifts() says
+# guide (or set of guides that cells have together) and each gene, the sums of the values, of their squares and of
+# their cubes: one pass over the file. Regressions take some of the cells. What is said of the shifts is what intervention_shifts() says
 # of the same cells in memory.
 
 most_observed <- 2000L # cells that regressions take of a store
@@ -68,7 +68,7 @@ stored_counts <- function(x) {
 }
 
 # list(set; groups: genes x sets of guides, 1 where a set has the gene; count: cells of each, the controls first; sums,
-# squares: by these and genes).
+# squares, cubes: by these and genes).
 stored_moments <- function(values, set) {
   n <- set$n
   genes <- sort(unique(set$gene))
@@ -93,7 +93,8 @@ stored_moments <- function(values, set) {
   columns <- unclass(values$store)$recipe$columns
   if (!is.null(columns)) found <- lapply(found, function(m) m[, columns, drop = FALSE])
   list(set = set, genes = genes, groups = groups, members = members, count = tabulate(of + 1L, count),
-       sums = found$sums * values$scale, squares = found$squares * values$scale^2)
+       sums = found$sums * values$scale, squares = found$squares * values$scale^2,
+       cubes = found$cubes * values$scale^3)
 }
 
 # What intervention_shifts() gives.
@@ -115,8 +116,13 @@ stored_shifts <- function(moments, regulators) {
   # squares about the mean of controls; genes have this mean where they were perturbed themselves
   squares <- moments$squares - 2 * rep(centre, each = length(count)) * moments$sums +
     count * rep(centre^2, each = length(count))
+  cubes <- moments$cubes - 3 * rep(centre, each = length(count)) * moments$squares +
+    3 * rep(centre^2, each = length(count)) * moments$sums - count * rep(centre^3, each = length(count))
+  lost <- 1e-11 * (abs(colSums(moments$cubes)) + n * abs(centre)^3) # what rounding may leave of nothing
   change[at] <- 0
-  squares[at + rep(c(1L, 0L), each = nrow(at))] <- 0
+  own_rows <- at + rep(c(1L, 0L), each = nrow(at))
+  squares[own_rows] <- 0
+  cubes[own_rows] <- 0
   total <- colSums(change)
   whole <- colSums(squares)
   unit <- sqrt(pmax(whole - total^2 / n, 0) / (n - 1))
@@ -134,8 +140,14 @@ stored_shifts <- function(moments, regulators) {
   spread <- moderate(rest / df, df)
   tested <- which(genes %in% regulators & genes > 0L)
   share <- solved$share[tested] + 1 / count[1L]
+  fitted <- as.matrix(Matrix::crossprod(moments$groups, solved$shift))
+  third <- colSums(cubes) / unit^3 - 3 * colSums(fitted * squares[-1L, , drop = FALSE]) / unit^2 +
+    3 * colSums(fitted^2 * change) - colSums(count[-1L] * fitted^3)
+  third[abs(third) < lost / unit^3] <- 0
+  skew <- list(third = third * (n - own)^2 / df^3,
+               cube = weight_cubes(solved, Matrix::t(moments$groups), tested, count[-1L]) - 1 / count[1L]^2)
   c(tested_shifts(solved$shift[tested, , drop = FALSE], share, spread, genes[tested],
-                  as.vector(own_change[tested]) / unit[genes[tested]]),
+                  as.vector(own_change[tested]) / unit[genes[tested]], skew),
     list(unit = unit, reference = "controls", controls = count[1L]))
 }
 

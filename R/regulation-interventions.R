@@ -1,6 +1,6 @@
 # Interventions: samples in which a regulator was knocked out, knocked down or over-expressed. Each perturbed regulator
 # shifts the genes that depend on it. The shift is tested against controls with a variance that all genes have a say in
-# (ranking-moderate.R), cleared of what goes through other perturbed regulators, and put together with what
+# (ranking-moderate.R) and, in cells, their skewness, cleared of what goes through other perturbed regulators, and put together with what
 # regression on the same samples says, in which a gene's own perturbed samples are no outcome.
 
 control_words <- c("", "control", "controls", "ctrl", "none", "non-targeting", "nontargeting", "wild type", "wildtype",
@@ -181,23 +181,70 @@ intervention_shifts <- function(data, set, regulators) {
     gene <- genes[match(k, tested)]
     mean(design$matrix[rows, k] * (x[rows, gene] - centre[gene]))
   }, 0)
-  c(tested_shifts(shift, share, spread, genes, changes),
+  skew <- if (by_cells) {
+    list(third = third_moments(solved$rest, set, length(design$mean)),
+         cube = weight_cubes(solved, design$matrix, tested) - 1 / length(controls)^2)
+  }
+  c(tested_shifts(shift, share, spread, genes, changes, skew),
     list(unit = unit, reference = if (by_controls) "controls" else "samples", controls = length(controls)))
 }
 
-# Shifts of `genes` beside their standard errors, sqrt(share x variance); changes: of the perturbed genes themselves.
-tested_shifts <- function(shift, share, spread, genes, changes) {
+# Shifts of `genes` beside their standard errors, sqrt(share x variance); changes: of the perturbed genes themselves;
+# skew: of cells, list(third: third central moments of the genes' values; cube: sums of the cubes of what each shift
+# multiplies its cells by), which make the third central moments of shifts.
+tested_shifts <- function(shift, share, spread, genes, changes, skew = NULL) {
   se <- sqrt(outer(share, spread$post))
   t <- shift / se
   t[se == 0] <- 0
   log_p <- stats::pt(-abs(t), rep(spread$df, each = length(genes)), log.p = TRUE)
-  z <- -sign(t) * stats::qnorm(log_p, log.p = TRUE)
+  z <- -stats::qnorm(log_p, log.p = TRUE)
+  if (!is.null(skew)) {
+    skewness <- sign(t) * outer(skew$cube, skew$third) / se^3
+    log_p <- skewed_tail(z, replace(skewness, se == 0, 0))
+    z <- -stats::qnorm(log_p, log.p = TRUE)
+  }
+  z <- sign(t) * z
   own <- cbind(seq_along(genes), genes)
   shift[own] <- changes
   z[own] <- 0
   p <- pmin(2 * exp(log_p), 1)
   p[own] <- NA
   list(gene = genes, shift = shift, se = se, z = z, t = t, p = p, raised = changes > 0)
+}
+
+# Logarithms of the tails from z >= 0 on, at most 1/2, of laws with mean 0, variance 1 and these skewnesses (positive:
+# the tail is the heavy one): Pearson's type III, (gamma(k) - k) / sqrt(k) with k = 4 / skewness^2. The light tail of
+# this law ends at 2 / skewness, where data may go on. A Poisson count comes to 0 at z = 1 / skewness: beyond it, the
+# skewness is taken for 1 / z.
+skewed_tail <- function(z, skewness) {
+  size <- abs(skewness)
+  light <- skewness < 0
+  size[light] <- pmin(size[light], 1 / z[light])
+  shape <- 4 / size^2
+  step <- 2 * z / size
+  log_p <- stats::pnorm(z, lower.tail = FALSE, log.p = TRUE)
+  heavy <- which(!light & size > min_skewness)
+  log_p[heavy] <- stats::pgamma(shape[heavy] + step[heavy], shape[heavy], lower.tail = FALSE, log.p = TRUE)
+  light <- which(light & size > min_skewness)
+  log_p[light] <- stats::pgamma(shape[light] - step[light], shape[light], log.p = TRUE)
+  pmin(log_p, -log(2))
+}
+
+min_skewness <- 1e-7 # a smaller one does not change a tail
+
+# Sums over samples of the cubes of what the shifts of the genes `tested` of a design multiply them by; count: of
+# samples in each row of the design.
+weight_cubes <- function(solved, design, tested, count = 1) {
+  if (is.null(solved$inverse)) return(solved$share[tested]^2)
+  vapply(tested, function(k) sum(count * as.vector(design %*% solved$inverse[, k])^3), 0)
+}
+
+# Third central moments of the genes' values: about fitted ones, whose own error takes about (df / n)^3 away.
+third_moments <- function(rest, set, genes) {
+  left <- nrow(rest) - tabulate(set$gene[set$gene > 0L], ncol(rest))
+  df <- left - genes - (left == nrow(rest))
+  third <- colSums(rest^3) * left^2 / df^3
+  replace(third, df <= 0, 0)
 }
 
 zeros_of_cells <- 0.25 # from this share of zeros on, values are counts of cells
@@ -233,13 +280,15 @@ perturbation_design <- function(set, genes, y, one_way = FALSE) {
        mean = as.vector(tapply(sign, factor(set$gene, genes), mean)))
 }
 
-# Least squares: shift (genes of the design x genes), share (diagonal of the inverse), rest (residuals).
+# Least squares: shift (genes of the design x genes), share (diagonal of the inverse, which is NULL where it is
+# diagonal), rest (residuals).
 solve_design <- function(design, y) {
   solved <- solve_inner(as.matrix(Matrix::crossprod(design)), as.matrix(Matrix::crossprod(design, y)))
   c(solved, list(rest = y - as.matrix(design %*% solved$shift)))
 }
 
 solve_inner <- function(inner, outer) {
+  inverse <- NULL
   if (all(inner[upper.tri(inner)] == 0)) {
     share <- 1 / diag(inner)
     shift <- outer * share
@@ -253,7 +302,7 @@ solve_inner <- function(inner, outer) {
     share <- diag(inverse)
     shift <- inverse %*% outer
   }
-  list(shift = shift, share = share)
+  list(shift = shift, share = share, inverse = inverse)
 }
 
 # The variance of each gene among samples that are alike, and what all genes say of it (moderate()). Where regulators

@@ -76,11 +76,13 @@
 #'   samples of a regulator and among the controls or, where each regulator has few samples, that of all samples (from
 #'   the median absolute deviation), and moderated as in [gene_ranking()]. With one sample for each regulator, p-values
 #'   hold only if values are about normal. Where a quarter or more of the values are 0, samples are taken for cells,
-#'   whose guides act one way: no sample counts with the opposite sign.
+#'   whose guides act one way: no sample counts with the opposite sign. Means of cells in which a gene is rarely seen are
+#'   skewed. Their p-values are tails of Pearson's type III, a shifted gamma distribution, with the skewness that the
+#'   third moments of cells give.
 #'
-#'   Cells with guides may be in a [weft_store()] of any size. Shifts are of all cells, from sums and sums of squares by
-#'   guides that one pass over the file gives, and are the same as in memory; there must be controls. Regressions, and
-#'   the choice of regulators, take `r most_observed` cells in even steps.
+#'   Cells with guides may be in a [weft_store()] of any size. Shifts are of all cells, from sums of values, squares and
+#'   cubes by guides that one pass over the file gives, and are the same as in memory; there must be controls.
+#'   Regressions, and the choice of regulators, take `r most_observed` cells in even steps.
 #'
 #'   The t-statistics become normal scores z. To what extent a shift is passed on by another perturbed regulator is
 #'   taken out: if i shifts k by a share f of what k's own perturbation changed in k, and k shifts j by s, then f s of

@@ -384,6 +384,7 @@ test_that("a store's regressions take some cells, its shifts all", {
   known <- which(!is.na(edges$shift))
   at <- cbind(match(edges$from, expected$gene), edges$to)[known, ]
   expect_equal(edges$shift[known], (expected$shift * rep(expected$unit, each = 5))[at], tolerance = 1e-10)
+  expect_equal(log(edges$shift_q[known]), log(matrix(stats::p.adjust(expected$p, "BH"), 5)[at]), tolerance = 1e-10)
   expect_equal(attr(net, "interventions")$perturbed, sum(d$of != ""))
 })
 
@@ -396,6 +397,92 @@ test_that("guides of cells act one way", {
   alone <- d$of == "g5"
   expect_equal((found$shift * rep(found$unit, each = 5))[[5, 15]],
                mean(data[alone, 15]) - mean(data[d$of == "", 15]))
+})
+
+# The tail of Pearson's type III by its density; the light one as it is up to 1 / g.
+plain_tail <- function(z, g) {
+  if (g < 0) g <- -min(-g, 1 / z)
+  density <- function(x) exp((4 / g^2 - 1) * log(pmax(1 + g * x / 2, 0)) - 2 * x / g)
+  ends <- if (g > 0) c(-2 / g, 40) else c(-40, -2 / g)
+  part <- function(from, to) {
+    pieces <- seq(from, to, length.out = ceiling(to - from) + 1)
+    sum(mapply(function(a, b) stats::integrate(density, a, b, rel.tol = 1e-10)$value, pieces[-length(pieces)],
+               pieces[-1]))
+  }
+  above <- part(z, max(ends[2], z + 1))
+  above / (above + part(ends[1], z))
+}
+
+test_that("tails of skewed laws are integrals of their densities", {
+  for (g in c(-0.7, -0.3, -0.1, 0.1, 0.3, 0.7, 1.5)) for (z in c(0.5, 1.3, 2.8, 4.5)) {
+    expect_equal(exp(weft:::skewed_tail(z, g)), min(plain_tail(z, g), 0.5), tolerance = 1e-6)
+  }
+  z <- c(0, 1, 4, 30)
+  expect_equal(weft:::skewed_tail(z, rep(0, 4)), stats::pnorm(-z, log.p = TRUE))
+  expect_equal(weft:::skewed_tail(z, rep(1e-6, 4)), stats::pnorm(-z, log.p = TRUE), tolerance = 1e-4)
+  for (g in c(-100, -1, -1e-3, 1e-3, 1, 100)) { # finite, and falling
+    tail <- weft:::skewed_tail(z <- 10^seq(-2, 4, 0.1), rep(g, 61))
+    expect_true(all(is.finite(tail)) && all(diff(tail) <= 0))
+  }
+})
+
+test_that("p-values of cells know how skewed their means are", {
+  withr::local_seed(75)
+  d <- guided_cells(1500, 20)
+  x <- log2(1 + as.matrix(d$x))
+  found <- shifts_of(x, d$of)
+  controls <- d$of == ""
+  design <- vapply(1:5, function(g) as.numeric(grepl(sprintf("g%d", g), d$of)), numeric(1500))
+  weights <- solve(crossprod(design), t(design))
+  cube <- rowSums(weights^3) - 1 / sum(controls)^2
+  for (j in c(1, 4, 8, 15, 20)) {
+    y <- x[, j] - mean(x[controls, j])
+    own <- j <= 5 & design[, min(j, 5)] == 1
+    y[own] <- 0
+    rest <- residuals(lm(y ~ 0 + design)) / found$unit[[j]]
+    left <- sum(!own)
+    third <- sum(rest^3) * left^2 / (left - 5 - !any(own))^3
+    for (k in setdiff(1:5, j)) {
+      g <- sign(found$t[k, j]) * cube[k] * third / found$se[k, j]^3
+      t <- abs(found$t[k, j])
+      expected <- min(1, 2 * plain_tail(t, g))
+      if (expected > 1e-8) expect_lt(abs(log(found$p[k, j] / expected)), 1e-3 * (1 + t^2 + t^4 / 4)) # 1,500 cells
+    }
+  }
+})
+
+# 0 and 1: whatever the guide does, `ones` of all cells have a 1, and the numbers of them with a guide are hypergeometric.
+test_that("p-values of rarely seen genes are those of exact tests, or somewhat larger", {
+  counts <- 3:16
+  cells <- 10000
+  guided <- 250
+  x <- vapply(counts, function(k) rep(c(1, 0, 1, 0), c(k, guided - k, 200 - k, cells - guided - 200 + k)), numeric(cells))
+  x <- cbind(g0 = 1, x)
+  colnames(x) <- sprintf("g%d", seq_len(ncol(x)) - 1)
+  found <- shifts_of(x, rep(c("g0", ""), c(guided, cells - guided)))
+  exact <- stats::phyper(counts - 1, 200, cells - 200, guided, lower.tail = FALSE)
+  more <- counts > 8
+  ratio <- found$p[1, -1][more] / exact[more]
+  expect_true(all(ratio > 1 & ratio < 4))
+  normal <- 2 * stats::pnorm(-abs(found$t[1, -1]))
+  expect_lt(min(normal / exact), 0.05) # what they would be
+})
+
+test_that("guides that do nothing have p-values as they should be", {
+  skip_on_cran()
+  withr::local_seed(76)
+  of <- rep(c("", sprintf("g%d", 1:40)), c(4000, rep(100, 40)))
+  x <- vapply(rep(c(0.01, 0.03, 0.1), each = 100), function(rate) {
+    log2(1 + stats::rnbinom(8000, size = 0.5, mu = rate))
+  }, numeric(8000))
+  colnames(x) <- sprintf("g%d", 1:300)
+  found <- shifts_of(x, of)
+  known <- !is.na(found$p)
+  share <- function(p, at) mean(p[known] <= at)
+  expect_lt(share(found$p, 1e-3), 1.5e-3) # of 11,960
+  expect_lt(share(found$p, 1e-4), 6e-4)
+  expect_gt(share(found$p, 0.05), 0.02)
+  expect_gt(share(2 * stats::pnorm(-abs(found$t)), 1e-4), 1e-3) # and would not be
 })
 
 test_that("mistakes with stores are named", {

@@ -330,13 +330,17 @@ done:
 static void add_column(const decoded *unpacked, const weft_store_groups *to, size_t j)
 {
   const int32_t *of = to->of + unpacked->view.block->first;
-  double *sums = to->sums + j * to->count, *squares = to->squares ? to->squares + j * to->count : NULL;
+  double *sums = to->sums + j * to->count;
+  double *squares = to->squares ? to->squares + j * to->count : NULL;
+  double *cubes = to->squares ? to->cubes + j * to->count : NULL;
   for (size_t at = unpacked->view.starts[j]; at < unpacked->view.starts[j + 1]; at++) {
     const int32_t group = of[unpacked->to.rows[at]];
     const double v = unpacked->to.values[at];
     if (group <= 0) continue;
     sums[group - 1] += to->seen ? 1 : v;
-    if (squares) squares[group - 1] += v * v;
+    if (!squares) continue;
+    squares[group - 1] += v * v;
+    cubes[group - 1] += v * v * v;
   }
 }
 
@@ -349,8 +353,11 @@ weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *store, const 
   batch all = begin_pass(ctx, store, &whole, recipe);
   size_t next = 0;
   for (size_t g = 0; g < count; g++) {
-    memset(groups[g].sums, 0, groups[g].count * (size_t) store->p * sizeof(double));
-    if (groups[g].squares) memset(groups[g].squares, 0, groups[g].count * (size_t) store->p * sizeof(double));
+    const size_t bytes = groups[g].count * (size_t) store->p * sizeof(double);
+    memset(groups[g].sums, 0, bytes);
+    if (!groups[g].squares) continue;
+    memset(groups[g].squares, 0, bytes);
+    memset(groups[g].cubes, 0, bytes);
   }
   while (next < store->blocks) {
     double values = 0;

@@ -14,12 +14,13 @@ weft_status weft_store_sum(weft_ctx *ctx, const weft_store *store, const weft_st
                            const weft_store_recipe *recipe, const weft_store_sums *out, double range[2]);
 
 /* sums[g + j count]: of column j over the rows of group g. of: the group of each row, from 1; others (R's NA) have
- * none. seen: the numbers of values other than 0 instead. squares: sums of squared values, too, or NULL. */
+ * none. seen: the numbers of values other than 0 instead. squares, cubes: sums of powers of the values, too, or NULL
+ * both. */
 typedef struct weft_store_groups {
   const int32_t *of;
   size_t count;
   int seen;
-  double *sums, *squares;
+  double *sums, *squares, *cubes;
 } weft_store_groups;
 
 /* recipe: what becomes of values first, or NULL. */

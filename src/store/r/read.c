@@ -339,23 +339,24 @@ SEXP C_weft_store_groups(SEXP handle, SEXP groups, SEXP control)
     const int *groups_here = groups_of(of, rows, store);
     SEXP sums = Rf_allocMatrix(REALSXP, (int) rows, (int) store->p);
     SET_VECTOR_ELT(out, (R_xlen_t) g, sums);
-    const weft_store_groups to = { groups_here, rows, seen, REAL(sums), NULL };
+    const weft_store_groups to = { groups_here, rows, seen, REAL(sums), NULL, NULL };
     job.groups[g] = to;
   }
   WEFT_RUN_RETURN(out, control, run_groups, &job);
 }
 
-/* Sums and sums of squares, as the recipe has the values, of the rows of each of `count` groups: list(sums, squares),
- * matrices with groups in rows and columns of the store. */
+/* Sums of the values as the recipe has them, of their squares and cubes, over the rows of each of `count` groups:
+ * list(sums, squares, cubes), matrices with groups in rows and columns of the store. */
 SEXP C_weft_store_moments(SEXP handle, SEXP of, SEXP count, SEXP recipe, SEXP control)
 {
   const weft_store *store = weft_glue_handle_take(handle, &kind);
   const weft_store_recipe values = recipe_of(recipe, store);
   const size_t rows = (size_t) Rf_asInteger(count);
-  SEXP out = PROTECT(WEFT_NAMED_LIST("sums", "squares"));
-  weft_store_groups to = { groups_of(of, rows, store), rows, 0, NULL, NULL };
+  SEXP out = PROTECT(WEFT_NAMED_LIST("sums", "squares", "cubes"));
+  weft_store_groups to = { groups_of(of, rows, store), rows, 0, NULL, NULL, NULL };
   group_job job = { store, &values, &to, 1 };
   to.sums = REAL(weft_result_put(out, "sums", weft_glue_matrix(REALSXP, (double) rows, (double) store->p)));
   to.squares = REAL(weft_result_put(out, "squares", weft_glue_matrix(REALSXP, (double) rows, (double) store->p)));
+  to.cubes = REAL(weft_result_put(out, "cubes", weft_glue_matrix(REALSXP, (double) rows, (double) store->p)));
   WEFT_RUN_RETURN(out, control, run_groups, &job);
 }
