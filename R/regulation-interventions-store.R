@@ -1,7 +1,7 @@
 # Perturb-seq from a store: interventions in more cells than fit into memory. Shifts and their variances need, for each
 # guide (or set of guides that cells have together) and each gene, the sums of the values, of their squares and of
-# their cubes: one pass over the file. Regressions take some of the cells. What is said of the shifts is what intervention_shifts() says
-# of the same cells in memory.
+# their cubes: one pass over the file. Regressions take some of the cells. What is said of the shifts is what
+# intervention_shifts() says of the same cells in memory.
 
 most_observed <- 2000L # cells that regressions take of a store
 most_guide_sets <- 20000L
@@ -143,7 +143,7 @@ stored_shifts <- function(moments, regulators) {
   fitted <- as.matrix(Matrix::crossprod(moments$groups, solved$shift))
   third <- colSums(cubes) / unit^3 - 3 * colSums(fitted * squares[-1L, , drop = FALSE]) / unit^2 +
     3 * colSums(fitted^2 * change) - colSums(count[-1L] * fitted^3)
-  third[abs(third) < lost / unit^3] <- 0
+  third[!is.finite(third) | abs(third) < lost / unit^3] <- 0 # cubes of huge numbers
   skew <- list(third = third * (n - own)^2 / df^3,
                cube = weight_cubes(solved, Matrix::t(moments$groups), tested, count[-1L]) - 1 / count[1L]^2)
   c(tested_shifts(solved$shift[tested, , drop = FALSE], share, spread, genes[tested],

@@ -1,7 +1,8 @@
 # Interventions: samples in which a regulator was knocked out, knocked down or over-expressed. Each perturbed regulator
 # shifts the genes that depend on it. The shift is tested against controls with a variance that all genes have a say in
-# (ranking-moderate.R) and, in cells, their skewness, cleared of what goes through other perturbed regulators, and put together with what
-# regression on the same samples says, in which a gene's own perturbed samples are no outcome.
+# (ranking-moderate.R) and, in cells, with their skewness; it is cleared of what goes through other perturbed
+# regulators, and put together with what regression on the same samples says, in which a gene's own perturbed samples
+# are no outcome.
 
 control_words <- c("", "control", "controls", "ctrl", "none", "non-targeting", "nontargeting", "wild type", "wildtype",
                    "wt")

@@ -388,6 +388,24 @@ test_that("a store's regressions take some cells, its shifts all", {
   expect_equal(attr(net, "interventions")$perturbed, sum(d$of != ""))
 })
 
+test_that("a store's shifts bear values of any size", {
+  skip_if_not_installed("Matrix")
+  withr::local_seed(77)
+  d <- guided_cells(300, 16)
+  z_of <- function(x) {
+    set <- weft:::perturbations(d$of, x, sprintf("g%d", 1:16), 300)
+    weft:::stored_shifts(weft:::stored_moments(weft:::stored_values_of(x, "none"), set), 1:16)
+  }
+  plain <- z_of(stored(d$x))
+  expect_equal(plain$z, shifts_of(as.matrix(d$x), d$of)$z, tolerance = 1e-10, ignore_attr = TRUE)
+  expect_equal(z_of(stored(d$x * 2^40))$z, plain$z, tolerance = 1e-10)
+  huge <- z_of(stored(d$x * 1e120)) # the cubes overflow: normal tails
+  expect_equal(huge$t, plain$t, tolerance = 1e-10)
+  expect_true(all(is.finite(huge$z)))
+  far <- z_of(stored(methods::as(as.matrix(d$x) + 1e6, "dgCMatrix"))) # rounding leaves nothing of the third moments
+  expect_equal(far$z, huge$z, tolerance = 1e-2)
+})
+
 test_that("guides of cells act one way", {
   withr::local_seed(73)
   d <- guided_cells(400, 30)
@@ -451,12 +469,14 @@ test_that("p-values of cells know how skewed their means are", {
   }
 })
 
-# 0 and 1: whatever the guide does, `ones` of all cells have a 1, and the numbers of them with a guide are hypergeometric.
+# 0 and 1: 200 of all cells have a 1; the numbers of those with a guide that does nothing are hypergeometric.
 test_that("p-values of rarely seen genes are those of exact tests, or somewhat larger", {
   counts <- 3:16
   cells <- 10000
   guided <- 250
-  x <- vapply(counts, function(k) rep(c(1, 0, 1, 0), c(k, guided - k, 200 - k, cells - guided - 200 + k)), numeric(cells))
+  x <- vapply(counts, function(k) {
+    rep(c(1, 0, 1, 0), c(k, guided - k, 200 - k, cells - guided - 200 + k))
+  }, numeric(cells))
   x <- cbind(g0 = 1, x)
   colnames(x) <- sprintf("g%d", seq_len(ncol(x)) - 1)
   found <- shifts_of(x, rep(c("g0", ""), c(guided, cells - guided)))
