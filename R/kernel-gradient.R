@@ -25,8 +25,8 @@
 #' @section Errors: Sums are within `rel_error` times \eqn{\sum |w| k}, component j of a gradient times
 #'   \eqn{\sqrt{A_jj}} (the bandwidth) within `rel_error` times \eqn{c \sum |w| g}, and a trace within `rel_error`
 #'   times \eqn{c\, \mathrm{tr}(A^{-1}) \sum |w| (g + c' g')}, g' and c' being of g what g and c are of the kernel. The
-#'   sums that they are made of have smaller errors, by the number of bandwidths, R, from one end of the points to the other: by 2 R
-#'   for gradients, by its square for traces. With `rel_error = 0` rounding leaves some 1e-15 times R, or its square.
+#'   sums that they are made of have smaller errors: with R bandwidths from one end of the points to the other, by a
+#'   factor of 2 R for gradients, and by its square for traces. With `rel_error = 0` rounding leaves some 1e-15 times R, or its square.
 #'
 #' @param x,reference,weights,kernel,bandwidth see [kernel_sum()]; one column of weights, and a kernel of the table.
 #' @param rel_error from 0 to 1; see below.

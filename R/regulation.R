@@ -76,8 +76,8 @@
 #'   samples of a regulator and among the controls or, where each regulator has few samples, that of all samples (from
 #'   the median absolute deviation), and moderated as in [gene_ranking()]. With one sample for each regulator, p-values
 #'   hold only if values are about normal. Where a quarter or more of the values are 0, samples are taken for cells,
-#'   whose guides act one way: no sample counts with the opposite sign. Means of cells in which a gene is rarely seen are
-#'   skewed. Their p-values are tails of Pearson's type III, a shifted gamma distribution, with the skewness that the
+#'   whose guides act one way: no sample counts with the opposite sign. Means over cells of a gene that is rarely seen
+#'   are skewed. Their p-values are tails of Pearson's type III, a shifted gamma distribution, with the skewness that the
 #'   third moments of cells give.
 #'
 #'   Cells with guides may be in a [weft_store()] of any size. Shifts are of all cells, from sums of values, squares and

@@ -17,8 +17,8 @@ network_section <- function(fit, top) {
     if (is_directed(net)) {
       folded("Directions in simulations", put_table(direction_columns(), paste(
         "Directed networks found in simulated data. Not direct: pairs that no edge joins in the true network. Outside:",
-        "pairs that are not joined in its moral graph either, which also joins genes with a common target. Right: clear",
-        "directions that are true. Expected: the share that the weights predict."), "directions", 50))
+        "pairs that are not joined in its moral graph either, which also joins genes with a common target. Right:",
+        "clear directions that are true. Expected: the share that the weights predict."), "directions", 50))
     }
   }
   if (is_directed(net) && !is.null(stability_text(net))) report_paragraph(stability_text(net))

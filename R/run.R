@@ -28,8 +28,8 @@
 #'   (`NA` if nothing is predicted), and the `reason` for the back end. These functions are [mi_rank()], [mi_pairs()],
 #'   [mi_triples()], [mi_tuples()], [pair_scan()], [transfer_entropy()], [mi_matrix()], [mi_network()], [mi_select()],
 #'   [bn_learn()], [bn_exact()], [bn_search()], [irm()], [pca()], [regulation()] and [kernel_sum()]. [bn_scores()] also
-#'   returns the number of sets, and [gene_network()] returns one row for each step. The seconds are a rough estimate for
-#'   a machine with the rates that [weft_calibrate()] measured.
+#'   returns the number of sets, and [gene_network()] returns one row for each step. Seconds are a rough estimate for a
+#'   machine with the rates that [weft_calibrate()] measured.
 #' @seealso [weft_backend()], [weft_devices()], [weft_ranks()], [weft_sitrep()]
 #' @export
 #' @examples

@@ -115,8 +115,8 @@ tidy.weft_bn_fit <- function(x, ...) {
   out
 }
 
-# For networks of numbers and categories: `term` is a level, "(intercept)", a parent that is a number, or "sd"; `parents`
-# says the categories of the other parents.
+# For networks of numbers and categories: `term` is a level, "(intercept)", a parent that is a number, or "sd"; in
+# `parents` are the categories of the other parents.
 tidy_mixed <- function(x, number) {
   out <- do.call(rbind, lapply(names(x$nodes), function(name) {
     node <- x$nodes[[name]]

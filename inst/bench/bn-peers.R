@@ -1,6 +1,6 @@
 # bn_search() beside searches of others: FLOP (Python's flopsearch, 20 restarts), BOSS (causal-learn), and bnlearn's
-# hc(), tabu() and mmhc(), in score and wrong edges, on random graphs of 30, 50 and 100 nodes, of degree 3 and 8, with 200 and
-# 1,000 rows, of numbers and of categories.
+# hc(), tabu() and mmhc(), in score and wrong edges, on random graphs of 30, 50 and 100 nodes, of degree 3 and 8,
+# with 200 and 1,000 rows, of numbers and of categories.
 #   [WEFT_PEERS_PYTHON=python] Rscript inst/bench/bn-peers.R [kind = gauss] [sets = 3] [nodes = 30,50,100] [peers = all]
 # kind: gauss or categories. Scores are weft's own: of numbers BGe, with the prior of an edge that bn_search() has by
 # default; of categories the BIC. FLOP and BOSS are for numbers; both minimise a BIC of their own, for which their

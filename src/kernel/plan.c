@@ -61,7 +61,7 @@ static weft_plan plan_slopes(const weft_kernel_sizes *sizes, const weft_slowness
 {
   weft_plan plan = plan_direct(WEFT_KERNEL_DOUBLE, sizes, slow);
   const double pairs = sizes->references * sizes->queries;
-  const double rate = 8.5e12 / (3 * sizes->d + 25) / slow->device_core;
+  const double rate = 6.6e12 / (3 * sizes->d + 25) / slow->device_core;
   plan.on_device = engine_names[WEFT_KERNEL_DEVICE_SLOPES];
   plan.cuda = pairs / rate + weft_sent(slow, 8 * (sizes->references + 2 * sizes->queries) * (sizes->d + 1)) +
               weft_launching(slow, 0.002);

@@ -117,7 +117,7 @@
     "tuples of four, as pairs of pairs", \
     "Hopper", \
     "up to 3 levels, 2 classes, 65,535 rows, no missing values, by information", \
-    "`mi-tuples.R`", \
+    "16,384 x 500 (H200): two levels 434 T tuple-samples/s, three 69; x 250: 85 and 24 (`mi-tuples.R`)", \
     "`plan_long_tuples()`") \
   ENGINE(LABEL_SETS, "label sets one by one", \
     "`permutations/cpu/permute.c`", \
@@ -166,7 +166,7 @@
     "the same, a screen of bytes on tensor cores; the CPU scores what passes", \
     "devices", \
     "variants without missing genotypes, up to 8.5 million rows, `top` up to 2^20", \
-    "`pair-scan.R device`", \
+    "500,000 x 20,000, ten covariates (H200): 4.9 s, with 4 degrees of freedom 15.9 (`pair-scan.R device`)", \
     "`plan_scan()`") \
   ENGINE(COUNTS_MATRIX, "matrix of counts", \
     "`matrix/*/counts.*`", \

@@ -91,8 +91,8 @@
     "missing values", \
     "both", \
     "NaN in a dense matrix", \
-    "6,525 steps where EM takes 42,245, same fit in 171 problems; softImpute takes 1.7 times as long " \
-      "(no command)", \
+    "50,000 x 500, 2 % missing, K = 10 (H100): .19 and .47 s by noise, 16 cores .46 and 1.65 " \
+      "(`pca-missing.R`); 6,525 steps where EM takes 42,245 (no command)", \
     "") \
   ENGINE(SPREAD_ROWS, "rows over devices or processes", \
     "rows over devices or processes (`spread.c`, `ranks.c`)", \
