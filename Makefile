@@ -32,7 +32,7 @@ check: setup-check
 
 # The long proofs: random invalid calls, damaged models and files, interrupts, failing allocations. Under an hour.
 trust: $(INSTALLED)
-	@$(RUN) sh longtests/trust.sh
+	@$(RUN) sh proofs/trust.sh
 
 test-cuda: export WEFT_TEST_CUDA = 1
 test-cuda: test

@@ -9,7 +9,7 @@ put <- function(file, dir) {
 }
 put(paste0("weft", SHLIB_EXT), libs)
 # Debugging symbols are four fifths of the object, names of local functions a thirtieth of the rest. WEFT_DEBUG=1 keeps
-# both, WEFT_TESTS=yes the names, by which instructions are counted (longtests/instructions.R).
+# both, WEFT_TESTS=yes the names, by which instructions are counted (proofs/instructions.R).
 if (nzchar(Sys.which("strip")) && !nzchar(Sys.getenv("WEFT_DEBUG")) && .Platform$OS.type == "unix") {
   names <- if (Sys.getenv("WEFT_TESTS") != "yes") "-x"
   system2("strip", c("-S", names, shQuote(file.path(libs, paste0("weft", SHLIB_EXT)))), stdout = FALSE, stderr = FALSE)

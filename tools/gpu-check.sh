@@ -57,7 +57,7 @@ if [ "${1:-}" = one ]; then one "$2" "$3" "${4:-1/1}"; exit; fi
 for part in $parts; do
   if [ "$part" = tests ]; then WEFT_TEST_CUDA=1 OMP_NUM_THREADS=4 sh tools/test.sh || failed=1
   elif [ "$part" = calls ]; then
-    OMP_NUM_THREADS=2 Rscript longtests/backends.R --jobs "$(($(getconf _NPROCESSORS_ONLN) / 2))" || failed=1
+    OMP_NUM_THREADS=2 Rscript proofs/backends.R --jobs "$(($(getconf _NPROCESSORS_ONLN) / 2))" || failed=1
   else
     of=4; [ "$part" = racecheck ] && of=$shares
     for share in $(seq "$of"); do for room in $rooms; do echo "$part $room $share/$of"; done; done |

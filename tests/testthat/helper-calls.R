@@ -1,7 +1,7 @@
 # Random valid calls of every function that has both back ends. A maker draws one call from R's random numbers, hard
 # input first of all; calls_<room>() in the other helper files names the makers. A call runs twice, on two "sides" (CPU
 # and device, one thread and two), and what comes back is compared by what the function promises. test-calls.R and
-# longtests/backends.R do that.
+# proofs/backends.R do that.
 
 # run(side) gives what is compared; `side` has backend, threads and devices. agree(a, b): NULL, or words for the
 # difference, where sums may be added in another order; `exact`: the same bits whatever the threads, as everything but a

@@ -1,5 +1,5 @@
 # What reads and what writes files of users, in two tables, and the kinds of things that may stand at a path. Tests and
-# longtests/files.R go through both.
+# proofs/files.R go through both.
 
 # Rows: ending (of the file's name), make(path) writes a valid file, read(path) reads it.
 file_readers <- function() {

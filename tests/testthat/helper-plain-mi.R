@@ -1,6 +1,6 @@
 # Random calls of mi_*(), mi_select() and discretize() against plain R code that shares nothing with weft, and against
 # the same call on data that were permuted, doubled, split or brought to other units. A check draws its own call and
-# returns NULL, or words for the difference. test-plain.R runs some, longtests/plain.R thousands; helper-plain-sums.R
+# returns NULL, or words for the difference. test-plain.R runs some, proofs/plain.R thousands; helper-plain-sums.R
 # has those of other rooms.
 plain_checks <- function() {
   others <- lapply(plain_sums(), function(draw) function() plain_difference(draw()))

@@ -1,6 +1,6 @@
 # gene_ranking() on random small designs beside limma, called as its users call it: two classes, several levels with and
 # without contrasts, batches, blocks, a covariate, a number as outcome, gaps, trends, counts. For
-# test-ranking-limma.R and longtests/ranking-limma.R.
+# test-ranking-limma.R and proofs/ranking-limma.R.
 
 # The difference in words for a seed, or NULL.
 limma_difference <- function(seed) {

@@ -1,5 +1,5 @@
 # Files of cells in the formats that weft_import() reads, and the same damaged: bytes set, bits flipped, runs cut out,
-# doubled or zeroed, the end cut off. Tests do a few; longtests/store-files.R does thousands.
+# doubled or zeroed, the end cut off. Tests do a few; proofs/store-files.R does thousands.
 
 # The matrix m in one file (or folder of files) of each format; none of HDF5 without rhdf5.
 cell_files <- function(folder, m = some_counts(30, 8, 0.4)) {

@@ -1,5 +1,5 @@
 # Calls whose numbers must not depend on units: by column, where each column may have a unit and an origin of its own,
-# or all together, where all columns share one unit. test-units.R makes them once, longtests/test-units-long.R often.
+# or all together, where all columns share one unit. test-units.R makes them once, test-units-long.R often.
 
 # A chain with one skewed column and one of few values; named samples, by which regulation() draws.
 unit_data <- function(seed = 1, n = 80, p = 6) {

@@ -1,5 +1,5 @@
 # Random valid calls (helper-calls.R) on one thread and on two: the same bits, and what each function promises. On a
-# machine with a device some run there too; longtests/backends.R runs thousands. A failure names its call:
+# machine with a device some run there too; proofs/backends.R runs thousands. A failure names its call:
 # seeded_call(<seed>).
 
 expect_no_difference <- function(sides, calls = 200) {

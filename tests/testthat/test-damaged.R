@@ -1,5 +1,5 @@
 # Saved results with every part spoilt in every way: using them is a classed error or has a result, and R goes on. All
-# uses of all copies: longtests/damaged.R.
+# uses of all copies: proofs/damaged.R.
 
 test_that("a damaged copy of what was saved is a classed error or has a result, whatever takes it", {
   skip_on_cran()

@@ -1,4 +1,4 @@
-# A short form of longtests/errors.R: every exported function of the mutual-information room and what all rooms share,
+# A short form of proofs/errors.R: every exported function of the mutual-information room and what all rooms share,
 # with each of its arguments left out, NULL, NA and of another type.
 
 test_that("wrong arguments are classed errors", {

@@ -30,7 +30,7 @@ valid_but_long <- paste(c("run$model$attempts", "model$attempts", "run$target", 
 
 same <- c("row_cluster", "log_posterior", "consensus", "eta", "rhat", "n_clusters")
 
-# Every damage of every slot, and one of the uses of each in turn; all uses of each: longtests/test-irm-damage.R.
+# Every damage of every slot, and one of the uses of each in turn; all uses of each: test-irm-damage.R in longtests/.
 expect_no_harm <- function(fit, uses, paths) {
   testthat::expect_null(irm_unclassed(fit, uses))
   found <- character()

@@ -5,7 +5,7 @@ test_that("results, bins, packs and files with one part changed are used or refu
   skip_if_not_installed("igraph")
   made <- 0
   cases <- mi_damage_cases()
-  for (name in names(cases)) { # of each copy a third of the uses; all: longtests/damaged.R
+  for (name in names(cases)) { # of each copy a third of the uses; all: proofs/damaged.R
     objects <- mi_damaged(cases[[name]][[1L]])
     made <- made + length(objects)
     expect_identical(mi_unclassed_uses(objects, cases[[name]][[2L]], share = 3L), character(), info = name)

@@ -1,5 +1,5 @@
 # Random calls against plain R code, and some against the same call on permuted, doubled or split data and in other
-# units (helper-plain-mi.R, helper-plain-sums.R); longtests/plain.R runs thousands. A failure names its seed:
+# units (helper-plain-mi.R, helper-plain-sums.R); proofs/plain.R runs thousands. A failure names its seed:
 # run_plain(<seed>, <name>).
 
 for (name in names(plain_checks())) {

@@ -1,4 +1,4 @@
-# gene_ranking() on some random designs beside limma (helper-ranking-limma.R); longtests/ranking-limma.R runs hundreds.
+# gene_ranking() on some random designs beside limma (helper-ranking-limma.R); proofs/ranking-limma.R runs hundreds.
 # A failure names its seed.
 
 test_that("t, F, p, fold changes, d0 and s02 of random designs are limma's", {

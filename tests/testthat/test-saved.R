@@ -58,7 +58,7 @@ test_that("results changed in one place are read, or refused with an error of we
   }
 })
 
-test_that("longtests/damaged.R has every class of result", {
+test_that("proofs/damaged.R has every class of result", {
   table <- getNamespaceInfo("weft", "S3methods")
   printed <- table[table[, 1L] == "print", 2L]
   here <- c("weft_sitrep", "weft_ranks", "weft_rates", "weft_device_matrix", "weft_run", "weft_plan", # of one session,

@@ -1,5 +1,5 @@
 # Stores that are damaged, cut short, or made by somebody who means harm: an error of weft's own or the right numbers,
-# never a crash. longtests/store-damage.R does the same for longer.
+# never a crash. proofs/store-damage.R does the same for longer.
 
 small_store <- function(envir = parent.frame()) {
   withr::local_seed(1)

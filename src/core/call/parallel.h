@@ -35,7 +35,7 @@ extern "C" {
  * programs keep them busy. No number in between is used: a team that shrinks ends its threads, and the next larger one
  * has to start them again. */
 #ifndef WEFT_WORTH_THREADS
-#  define WEFT_WORTH_THREADS 5e5 /* longtests/races.sh sets less, so that small calls show races */
+#  define WEFT_WORTH_THREADS 5e5 /* proofs/races.sh sets less, so that small calls show races */
 #endif
 static inline int weft_threads_worth(int most, double operations) { return operations < WEFT_WORTH_THREADS ? 1 : most; }
 

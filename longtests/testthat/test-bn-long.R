@@ -1,5 +1,5 @@
 # The heavy promises of the Bayesian-network room. Run from the package's root:
-#   Rscript -e 'testthat::test_file("longtests/test-bn-long.R")'
+#   Rscript -e 'testthat::test_file("longtests/testthat/test-bn-long.R")'
 # WEFT_BN_ALARM and WEFT_BN_SACHS name the files alarm_data.csv.gz and sachs_data.csv.gz, with *_levels.csv.gz beside
 # them.
 library(testthat)
@@ -59,7 +59,7 @@ test_that("networks of 70 to 200 nodes with up to 100 levels learn in bounded me
 })
 
 report <- function(words, ...) cat(sprintf(paste0("\n  ", words, "\n"), ...))
-helpers <- if (file.exists("tests")) "tests/testthat/helper-bn.R" else "../tests/testthat/helper-bn.R"
+helpers <- if (file.exists("tests")) "tests/testthat/helper-bn.R" else "../../tests/testthat/helper-bn.R"
 source(helpers, local = TRUE)
 
 # All graphs as a list of parent masks (a column per node), node by node, leaving out at once what has a circle.
@@ -111,7 +111,7 @@ test_that("exact posteriors of six nodes are sums over all 3,781,503 graphs: sco
 # bn-layers.c beside this file, compiled: layered_total() of helper-bn.R in C.
 native_layers <- function() {
   folder <- withr::local_tempdir(.local_envir = parent.frame())
-  file.copy(file.path(dirname(helpers), "../../longtests/bn-layers.c"), folder)
+  file.copy(file.path(dirname(helpers), "../../proofs/bn-layers.c"), folder)
   library <- file.path(folder, paste0("bn-layers", .Platform$dynlib.ext))
   system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", library, file.path(folder, "bn-layers.c")),
           stdout = FALSE, env = "PKG_CFLAGS=-O3")

@@ -2,11 +2,11 @@
 # them, scores and posteriors of Bayesian networks, and components (helper-plain-sums.R) against plain R code that shares
 # nothing with weft; of the first also against the same call on permuted, doubled or split data and in other units.
 #
-#   Rscript longtests/plain.R [--calls 5000] [--seed S] [--only mi_pairs,units] [--seconds Inf]
+#   Rscript proofs/plain.R [--calls 5000] [--seed S] [--only mi_pairs,units] [--seconds Inf]
 #
 # A difference is a line with its seed. Exit status 1 if there was any.
 suppressPackageStartupMessages(library(weft))
-source("longtests/options.R")
+source("proofs/options.R")
 for (file in c("arguments", "calls", "calls-mi", "mi-more", "bn", "plain-mi", "plain-sums")) {
   source(sprintf("tests/testthat/helper-%s.R", file))
 }
@@ -21,7 +21,7 @@ for (seed in first + seq_len(as.numeric(given$calls)) - 1) {
   found <- run_plain(seed, only)
   counts <- counts + c(1, !is.null(found$text))
   if (!is.null(found$text)) {
-    cat(sprintf("DIFFERENT %s: %s\n  Rscript longtests/plain.R --calls 1 --seed %.0f --only %s\n",
+    cat(sprintf("DIFFERENT %s: %s\n  Rscript proofs/plain.R --calls 1 --seed %.0f --only %s\n",
                 found$name, found$text, seed, found$name))
   }
 }

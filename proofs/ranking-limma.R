@@ -2,12 +2,12 @@
 # levels with and without contrasts, batches, pairs, a covariate, a number as outcome, gaps, trends, counts by voom().
 # Statistics, p-values, fold changes, d0 and s02 must agree to 1e-6.
 #
-#   Rscript longtests/ranking-limma.R [--calls 200] [--seed S]
+#   Rscript proofs/ranking-limma.R [--calls 200] [--seed S]
 #
 # A difference is a line with its seed. Exit status 1 if there was any.
 suppressPackageStartupMessages(library(weft))
 for (file in c("options.R", "../tests/testthat/helper-calls.R", "../tests/testthat/helper-ranking-limma.R")) {
-  source(file.path("longtests", file))
+  source(file.path("proofs", file))
 }
 options(weft.progress = FALSE)
 given <- options_given(calls = "200", seed = as.character(sample(1e8, 1L)))

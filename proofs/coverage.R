@@ -2,7 +2,7 @@
 # the lines that were not reached. CUDA is counted by operations: every row of the tables of twins runs on the device
 # (tests/testthat/helper-twins-*.R, tools/gpu-check.sh), so the table says how many rows a room has there.
 #
-#   Rscript longtests/coverage.R [--tests mi-rank,bits] [--jobs 2] [--seconds 1500] [--folder F] [--csv coverage.csv]
+#   Rscript proofs/coverage.R [--tests mi-rank,bits] [--jobs 2] [--seconds 1500] [--folder F] [--csv coverage.csv]
 #                                [--below 90]
 #
 # --tests     only these files of tests, counted again even if they were; all that have not been by default
@@ -12,7 +12,7 @@
 # --csv       every line and how often it was reached
 # --below     files are listed with their lines that were not reached where less than this share of them was
 # Exit status 1 where a room has less than that share of its lines reached. Needs package covr.
-source("longtests/options.R")
+source("proofs/options.R")
 given <- options_given(tests = NA, jobs = "2", seconds = "Inf", folder = file.path(dirname(tempdir()), "weft-coverage"),
                        csv = NA, below = "90")
 if (!requireNamespace("covr", quietly = TRUE)) {

@@ -1,20 +1,20 @@
 # Every native entry point with R's memory collected at each of its allocations (gctorture): the same result as without,
 # bit by bit. What is not protected is gone then, and shows.
 #
-#   Rscript longtests/native.R [--only mi_rank,irm] [--jobs 2] [--seconds Inf] [--torture yes]
+#   Rscript proofs/native.R [--only mi_rank,irm] [--jobs 2] [--seconds Inf] [--torture yes]
 #
 # --torture   no: only which entry points the calls enter, which random invalid calls, interrupts and failing
 #             allocations begin with too
 # --seconds   no function begins later than this, and one that is at work then is stopped; the last line counts the rest
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
-source("longtests/options.R")
+source("proofs/options.R")
 for (file in c("helper-arguments.R", "helper-errors.R", "helper-variants.R", "helper-store.R",
                "helper-store-files.R")) {
   source(file.path("tests/testthat", file))
 }
 given <- options_given(only = NA, jobs = "2", seconds = "Inf", torture = "yes")
-source("longtests/entered.R")
+source("proofs/entered.R")
 tortured <- FALSE # collecting only within native calls: what the R code around them does would take hours
 watch_native_calls(function(name) if (tortured) gctorture(TRUE), function() gctorture(FALSE))
 options(weft.progress = FALSE)

@@ -1,15 +1,15 @@
 #!/bin/sh
-# ThreadSanitizer on random valid calls with several threads, on larger ones (longtests/threads.R), and on one of each
-# function and method (longtests/valid.R). weft is built by clang with LLVM's OpenMP, about which Archer tells the
+# ThreadSanitizer on random valid calls with several threads, on larger ones (proofs/threads.R), and on one of each
+# function and method (proofs/valid.R). weft is built by clang with LLVM's OpenMP, about which Archer tells the
 # sanitizer what waits for what; R and its BLAS are not instrumented, and accesses in them are ignored. In this build no
 # work is too little for several threads, or random calls would wake hardly any, and each thread has a fixed share of
 # every loop, or the first would do all of a short one before others begin. Parallel regions that had one thread alone,
 # and so show no race, are listed at the end.
 # Needs clang and libomp-dev (with libarcher.so).
-# Usage: longtests/races.sh [calls, default 3000] [library to build into, or that has been built]
+# Usage: proofs/races.sh [calls, default 3000] [library to build into, or that has been built]
 # Exit status 1 if there is a race, or a call whose result differs from that of one thread.
 #
-# longtests/races.supp lists what is not a race, and why.
+# proofs/races.supp lists what is not a race, and why.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 calls=${1:-3000}; made=; lib=${2:-}
@@ -21,9 +21,9 @@ archer=$(ls "$beside"/libarcher.so /usr/lib/llvm-*/lib/libarcher.so 2>/dev/null 
 [ -n "$archer" ] || { echo "no libarcher: nothing was tried"; exit 0; }
 R_HOME=$(R RHOME); export R_HOME
 # -rdynamic, with OpenMP behind it: what weft asks OpenMP for goes by races.c
-clang -g -O1 -fsanitize=thread -fopenmp longtests/races.c $(R CMD config --cppflags) -L"$R_HOME/lib" \
+clang -g -O1 -fsanitize=thread -fopenmp proofs/races.c $(R CMD config --cppflags) -L"$R_HOME/lib" \
   -Wl,-rpath,"$R_HOME/lib" -lR -rdynamic -Wl,--no-as-needed -o "$lib/R" || exit 1
-TSAN_OPTIONS="ignore_noninstrumented_modules=1:suppressions=$PWD/longtests/races.supp:log_path=$lib/report:exitcode=0"
+TSAN_OPTIONS="ignore_noninstrumented_modules=1:suppressions=$PWD/proofs/races.supp:log_path=$lib/report:exitcode=0"
 symbolizer=$(ls /usr/lib/llvm-*/bin/llvm-symbolizer 2>/dev/null | head -n 1)
 [ -z "$symbolizer" ] || TSAN_OPTIONS=$TSAN_OPTIONS:external_symbolizer_path=$symbolizer
 R_LIBS=$lib${R_LIBS:+:$R_LIBS} OMP_TOOL_LIBRARIES=$archer OMP_NUM_THREADS=4 OMP_THREAD_LIMIT=8
@@ -47,7 +47,7 @@ done
 # the sanitizer wants addresses where it expects them
 watched() { setarch "$(uname -m)" -R "$lib/R" --no-echo --no-save --no-restore -f "$@"; }
 races_of() { cat "$lib"/report.* 2>/dev/null | grep -c '^WARNING: ThreadSanitizer'; }
-clang -fPIC -shared -g -O1 -fsanitize=thread -fopenmp longtests/races-control.c -o "$lib/control.so" || exit 1
+clang -fPIC -shared -g -O1 -fsanitize=thread -fopenmp proofs/races-control.c -o "$lib/control.so" || exit 1
 for name in waiting racing; do
   echo "dyn.load('$lib/control.so'); invisible(.C('$name', 0L))" >"$lib/control.R"
   watched "$lib/control.R" >/dev/null 2>&1
@@ -60,12 +60,12 @@ rm -f "$lib"/report.*
 echo "if (is.na(.Call(weft:::C_weft_openmp))) quit(status = 1)" >"$lib/control.R"
 watched "$lib/control.R" >/dev/null 2>&1 || { echo "weft was built without OpenMP: $lib/install.log"; exit 1; }
 WEFT_REGIONS=$lib/regions; export WEFT_REGIONS
-watched longtests/backends.R --args --against threads \
+watched proofs/backends.R --args --against threads \
   --share "$seed/$((seed + calls - 1))/1" --counts "$lib/counts" >"$lib/calls.log" 2>&1
 status=$?
 grep -q DIFFERENT "$lib/calls.log" && status=1
-watched longtests/threads.R >"$lib/threads.log" 2>&1 || status=1
-watched longtests/valid.R >"$lib/valid.log" 2>&1 || status=1
+watched proofs/threads.R >"$lib/threads.log" 2>&1 || status=1
+watched proofs/valid.R >"$lib/valid.log" 2>&1 || status=1
 races=$(races_of)
 tail -n 3 "$lib/calls.log"
 cat "$lib/threads.log" "$lib/valid.log"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # libFuzzer on what reads files from elsewhere: stores, Matrix Market text, bag-of-words text, PLINK's files,
-# checkpoints and compressed pieces of Zarr folders (the harnesses are in longtests/parsers), under the address and
+# checkpoints and compressed pieces of Zarr folders (the harnesses are in proofs/parsers), under the address and
 # undefined-behaviour sanitizers.
 # Needs clang, and R as a shared library.
-# Usage: longtests/parsers.sh [--seconds 60] [name ...]     exit status 1 if any input was a finding,
+# Usage: proofs/parsers.sh [--seconds 60] [name ...]     exit status 1 if any input was a finding,
 # which stays in the folder that is then named.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -58,7 +58,7 @@ for (k in seq_along(pieces)) {
 }
 END
 for name in $asked; do
-  if ! clang $flags "longtests/parsers/$name.c" $(sources "$name") -lm -o "$w/$name.run" >"$w/$name.log" 2>&1
+  if ! clang $flags "proofs/parsers/$name.c" $(sources "$name") -lm -o "$w/$name.run" >"$w/$name.log" 2>&1
   then echo "FAIL  $name: it cannot be built"; cat "$w/$name.log"; failed=1; continue; fi
   mkdir -p "$w/found-$name"
   LD_LIBRARY_PATH=$R_HOME/lib ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \

@@ -4,7 +4,7 @@
 # would; one that cannot be stopped is ended after two minutes of the processor, or twenty by the clock, and told, as is
 # one that ends R: a process runs some hundred calls.
 #
-#   Rscript longtests/fuzz.R [--calls 100000] [--seed S] [--jobs 2] [--seconds Inf] [--backend cpu] [--only pca,irm]
+#   Rscript proofs/fuzz.R [--calls 100000] [--seed S] [--jobs 2] [--seconds Inf] [--backend cpu] [--only pca,irm]
 #                            [--call S]
 #
 # --seconds   no call begins later than this; the last line says how many were made
@@ -13,7 +13,7 @@
 #
 # A finding is two lines, the second runs it again. Exit status 1 if there was any, or if no call was made.
 `%||%` <- function(a, b) if (is.null(a)) b else a
-source("longtests/options.R")
+source("proofs/options.R")
 for (file in c("helper-arguments.R", "helper-errors.R", "helper-variants.R", "helper-store.R", "helper-store-files.R",
                 "helper-spoilt.R")) source(file.path("tests/testthat", file))
 given <- options_given(calls = "100000", seed = as.character(sample(1e8, 1L)), jobs = "2", seconds = "Inf",
@@ -72,7 +72,7 @@ spoilt_call <- function(seed) {
 show_finding <- function(seed, label, words) {
   words <- substr(gsub("\\s+", " ", words), 1L, 200L)
   again <- if (given$backend != "cpu") paste(" --backend", given$backend)
-  cat(sprintf("%s: %s\n  Rscript longtests/fuzz.R --call %.0f%s\n", label, words, seed, again %||% ""))
+  cat(sprintf("%s: %s\n  Rscript proofs/fuzz.R --call %.0f%s\n", label, words, seed, again %||% ""))
 }
 
 is_time_limit <- function(condition) {

@@ -1,6 +1,6 @@
 # Heavy checks of principal components: run by hand or by the nightly, with
-#   Rscript -e 'testthat::test_file("longtests/test-pca-long.R", package = "weft", load_package = "installed")'
-source("../tests/testthat/helper.R") # from the folder of this file, where testthat runs it
+#   Rscript -e 'testthat::test_file("longtests/testthat/test-pca-long.R", package = "weft", load_package = "installed")'
+source("../../tests/testthat/helper.R") # from the folder of this file, where testthat runs it
 
 test_that("a call stops within a second of an interrupt, whatever the method, on either back end", {
   skip_on_os("windows")

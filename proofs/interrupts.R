@@ -1,13 +1,13 @@
 # Interrupts at random moments of every exported function and method: each ends with R's interrupt condition or had
 # finished, leaves no native memory behind, and the same call then gives the result that it gave before.
 #
-#   Rscript longtests/interrupts.R [--count 1000] [--seed S] [--backend cpu] [--only irm,pca] [--seconds Inf]
+#   Rscript proofs/interrupts.R [--count 1000] [--seed S] [--backend cpu] [--only irm,pca] [--seconds Inf]
 #
 # --backend   cuda: the calls that a device does; the others run on the CPU, and the last line says how many did
 # --seconds   no function is begun later than this; the last line says how many interrupts there were
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
-source("longtests/options.R")
+source("proofs/options.R")
 for (file in sprintf("helper-%s.R", c("arguments", "errors", "variants", "store", "store-files"))) {
   source(file.path("tests/testthat", file))
 }

@@ -1,5 +1,5 @@
 /* What others on a machine with a device may do: keep its memory, or break a process's CUDA context for good. Through
-   the driver, found at run time, so that neither a CUDA compiler nor its headers are needed (longtests/device.R). */
+   the driver, found at run time, so that neither a CUDA compiler nor its headers are needed (proofs/device.R). */
 #include <dlfcn.h>
 #include <stddef.h>
 

@@ -1,11 +1,11 @@
 # Units, at length: every call of tests/testthat/helper-units.R on random data in random units and origins, near and at
 # the ends of what a double holds. Run from the package's root:
-#   Rscript -e 'testthat::test_file("longtests/test-units-long.R")'
+#   Rscript -e 'testthat::test_file("longtests/testthat/test-units-long.R")'
 # WEFT_UNITS_ROUNDS: how many data sets (20). A failure names the call, the round and the unit.
 library(testthat)
 library(weft)
 options(weft.progress = FALSE)
-source(testthat::test_path("../tests/testthat/helper-units.R"))
+source(testthat::test_path("../../tests/testthat/helper-units.R"))
 
 rounds <- as.integer(Sys.getenv("WEFT_UNITS_ROUNDS", "20"))
 sizes <- function(round) withr::with_seed(round, c(n = sample(40:200, 1L), p = sample(6:12, 1L)))

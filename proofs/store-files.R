@@ -1,7 +1,7 @@
 # Files that weft_import() reads (Matrix Market, 10x Genomics' folders and .h5, AnnData's .h5ad and Zarr folders, loom,
 # BPCells), changed at random: every import must end in a store that can be read or in an error of weft's own, leave
 # nothing behind, and R must live.
-# Rscript longtests/store-files.R [number of files, default 4000] [first seed]
+# Rscript proofs/store-files.R [number of files, default 4000] [first seed]
 # Imports run in processes of their own, a hundred each: a library that ends R is named with the seed that did it.
 arguments <- commandArgs(TRUE)
 helpers <- function() {

@@ -2,9 +2,9 @@
 # co-clustering, kernel sums. Random calls (backends.R) have some ten columns, for which no thread is woken. Each
 # runs with one thread and with four, which must give the same bits.
 #
-#   Rscript longtests/threads.R [words that the calls' names contain]
+#   Rscript proofs/threads.R [words that the calls' names contain]
 #
-# longtests/races.sh runs it under ThreadSanitizer, tools/sanitized.sh under the other sanitizers. A line for each call;
+# proofs/races.sh runs it under ThreadSanitizer, tools/sanitized.sh under the other sanitizers. A line for each call;
 # exit status 1 if two sides differ, or if a call woke no thread and so proves nothing.
 suppressPackageStartupMessages({
   library(weft)

@@ -3,13 +3,13 @@
 # they belong to a compiler and a kind of processor, and are recorded for each. Imports of stores have no row: a forked
 # child does their work, which is not counted here.
 #
-#   Rscript longtests/instructions.R [--record yes] [--within 0.03]
+#   Rscript proofs/instructions.R [--record yes] [--within 0.03]
 #
-# --record writes this machine's counts to longtests/instructions.csv, in place of those it has of the same compiler:
+# --record writes this machine's counts to proofs/instructions.csv, in place of those it has of the same compiler:
 # after a change that is meant to need more, or fewer. Exit status 1 if a count is out of bounds; 0 where none is
 # recorded for the compiler, with a word.
-source("longtests/options.R")
-recorded <- "longtests/instructions.csv"
+source("proofs/options.R")
+recorded <- "proofs/instructions.csv"
 
 # ---- what is counted, in the process that valgrind runs ----
 
@@ -94,7 +94,7 @@ count <- function() {
                     sprintf("--callgrind-out-file=%s/out", folder))
   Sys.setenv(WEFT_KERNELS = names_file, OMP_NUM_THREADS = "1", WEFT_SIMD = "avx2")
   status <- system2(file.path(R.home("bin"), "R"),
-                    c("--vanilla", "--no-echo", "-d", shQuote(valgrind), "-f", "longtests/instructions.R"),
+                    c("--vanilla", "--no-echo", "-d", shQuote(valgrind), "-f", "proofs/instructions.R"),
                     stdout = file.path(folder, "log"), stderr = file.path(folder, "log"))
   if (status != 0 || !file.exists(names_file)) {
     writeLines(utils::tail(readLines(file.path(folder, "log")), 20L))

@@ -1,5 +1,5 @@
 # Stores, and the texts they are made from, changed at random: every use must end in the right type of result or in an
-# error of weft's own, and R must live. Rscript longtests/store-damage.R [number of files, default 20000] [first seed]
+# error of weft's own, and R must live. Rscript proofs/store-damage.R [number of files, default 20000] [first seed]
 # Two of three stores have their checksums made right again, as somebody would who means harm.
 suppressPackageStartupMessages(library(weft))
 for (file in c("helper-store.R", "helper-store-files.R")) source(file.path("tests/testthat", file))

@@ -1,9 +1,9 @@
 # Every exported function and method, with each of its arguments missing or wrong in turn: what comes back must be a
 # result or a classed condition. Each function has a process of its own, MC_CORES (else two) at a time, so that one that
-# ends R is told too. Rscript longtests/errors.R [file for the findings] [function ...]
+# ends R is told too. Rscript proofs/errors.R [file for the findings] [function ...]
 suppressMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
-source("tests/testthat/helper-errors.R")
+for (file in c("helper-arguments.R", "helper-errors.R")) source(file.path("tests/testthat", file))
 given <- commandArgs(TRUE)
 options(weft.progress = FALSE)
 valid <- valid_calls()

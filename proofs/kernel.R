@@ -1,4 +1,4 @@
-# Thousands of hard cases of kernel sums, fresh ones by default: Rscript longtests/kernel.R [cases] [first seed]. Seeds
+# Thousands of hard cases of kernel sums, fresh ones by default: Rscript proofs/kernel.R [cases] [first seed]. Seeds
 # of failures are kept in tests/testthat/kernel-seeds.txt, from where every run of the tests takes them.
 library(weft)
 library(testthat)

@@ -1,6 +1,6 @@
 # What reads and writes files of users (tests/testthat/helper-files.R), beyond what test-files.R does where it runs: as a
 # user who may not read or write everything, on a file system that is full, and killed at random moments of writing.
-# Rscript longtests/files.R [number of kills, default 200]
+# Rscript proofs/files.R [number of kills, default 200]
 kills <- as.numeric(c(commandArgs(TRUE), 200)[1L])
 suppressPackageStartupMessages(library(weft))
 source("tests/testthat/helper-files.R")

@@ -3,14 +3,14 @@
 # the CPU, or end with a classed error that says that the device or its memory failed, and later calls work again. Other
 # work on the device finds no memory meanwhile.
 #
-#   Rscript longtests/device.R [--calls 60] [--seed S] [--leave 64] [--object device-other.so]
+#   Rscript proofs/device.R [--calls 60] [--seed S] [--leave 64] [--object device-other.so]
 #
 # --calls    of each of the three, as in backends.R
 # --leave    megabytes that the other process leaves of the device's memory
-# --object   longtests/device-other.c, built; else it is built here, which needs a C compiler
+# --object   proofs/device-other.c, built; else it is built here, which needs a C compiler
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
-source("longtests/options.R")
+source("proofs/options.R")
 for (file in c("tests/testthat/helper-arguments.R", "tests/testthat/helper-simd.R",
                Sys.glob("tests/testthat/helper-calls*.R"))) source(file)
 given <- options_given(calls = "60", seed = as.character(sample(1e8, 1L)), leave = "64", object = NA, role = NA,
@@ -76,14 +76,14 @@ if (!is.na(given$role)) {
 dir.create(given$folder)
 if (is.na(given$object)) {
   given$object <- flag("device-other.so")
-  built <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", given$object, "longtests/device-other.c"),
+  built <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", given$object, "proofs/device-other.c"),
                    stdout = FALSE, stderr = FALSE)
-  if (built != 0) stop("longtests/device-other.c could not be built; `--object` names it where it was", call. = FALSE)
+  if (built != 0) stop("proofs/device-other.c could not be built; `--object` names it where it was", call. = FALSE)
 }
 child <- function(role, wait = TRUE, seed = given$seed) {
   words <- c("--role", role, "--calls", given$calls, "--seed", seed, "--leave", given$leave, "--object", given$object,
              "--folder", given$folder)
-  system2(file.path(R.home("bin"), "Rscript"), c("longtests/device.R", words), wait = wait,
+  system2(file.path(R.home("bin"), "Rscript"), c("proofs/device.R", words), wait = wait,
           timeout = if (wait) 300 else 0)
 }
 cat(sprintf("%s calls each from seed %s on\n", given$calls, given$seed))

@@ -1,7 +1,7 @@
 # Random valid calls of every function that has both back ends, each run on two sides and compared by what the function
 # promises.
 #
-#   Rscript longtests/backends.R [--calls 30000] [--seed S] [--jobs 8] [--against cuda] [--devices all]
+#   Rscript proofs/backends.R [--calls 30000] [--seed S] [--jobs 8] [--against cuda] [--devices all]
 #                                [--only pca,irm] [--call S]
 #
 # --against cuda      the CPU and the device (the usual)
@@ -62,7 +62,7 @@ run_call <- function(seed, given) {
 show_difference <- function(seed, found, given) {
   again <- sprintf("--call %.0f --only %s --against %s", seed, found$name, given$against)
   if (!is.null(given$devices)) again <- paste(again, "--devices", given$devices)
-  cat(sprintf("DIFFERENT %s: %s\n  %s\n  Rscript longtests/backends.R %s\n", found$name, found$what, found$text, again))
+  cat(sprintf("DIFFERENT %s: %s\n  %s\n  Rscript proofs/backends.R %s\n", found$name, found$what, found$text, again))
 }
 
 # The calls of one job. counts[function, state] after each go to a file, with the seed at work, so that those who
@@ -95,7 +95,7 @@ follow_share <- function(job, given) {
     passed <- unlist(given[c("against", "devices", "only")])
     share <- sprintf("%.0f/%.0f/%s", first, last, given$jobs)
     words <- c(rbind(paste0("--", names(passed)), passed), "--share", share, "--counts", file)
-    status <- system2(file.path(R.home("bin"), "Rscript"), c("longtests/backends.R", words))
+    status <- system2(file.path(R.home("bin"), "Rscript"), c("proofs/backends.R", words))
     left <- tryCatch(readRDS(file), error = function(e) NULL)
     if (is.null(left)) stop("a process ended with status ", status, " before its first call")
     counts <- counts + left$counts

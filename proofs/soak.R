@@ -1,8 +1,8 @@
 # Random valid calls for an hour: the native memory and that of the process stay where they were.
 #
-#   Rscript longtests/soak.R [--seconds 3600] [--seed S] [--backend cpu]
+#   Rscript proofs/soak.R [--seconds 3600] [--seed S] [--backend cpu]
 suppressPackageStartupMessages(library(weft))
-source("longtests/options.R")
+source("proofs/options.R")
 for (file in c("tests/testthat/helper-arguments.R", "tests/testthat/helper-simd.R",
                Sys.glob("tests/testthat/helper-calls*.R"))) source(file)
 given <- options_given(seconds = "3600", seed = as.character(sample(1e8, 1L)), backend = "cpu")

@@ -1,4 +1,4 @@
-# Every use of every damaged copy of what is saved: Rscript longtests/damaged.R [name of a case ...]
+# Every use of every damaged copy of what is saved: Rscript proofs/damaged.R [name of a case ...]
 suppressPackageStartupMessages(library(weft))
 library(generics, warn.conflicts = FALSE)
 for (file in list.files("tests/testthat", "^helper.*[.]R$", full.names = TRUE)) source(file)

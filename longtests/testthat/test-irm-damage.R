@@ -1,8 +1,8 @@
 # Every slot of a fit damaged in every way, and every method used on it; the tests of the suite use a few of each. Run
-# from the package's root: Rscript -e 'testthat::test_file("longtests/test-irm-damage.R")'
+# from the package's root: Rscript -e 'testthat::test_file("longtests/testthat/test-irm-damage.R")'
 library(testthat)
 library(weft)
-source("../tests/testthat/helper-irm-damage.R")
+source("../../tests/testthat/helper-irm-damage.R")
 test_that("no method comes to harm by a damaged fit", {
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())

@@ -1,13 +1,13 @@
 #!/bin/sh
 # The long proofs, one line each: what was done, and what was found. `make trust` runs all of them, in under an hour on
-# two processors; the soak of an hour is a command of its own (longtests/soak.R).
-# Usage: longtests/trust.sh [name ...]     names as below; expects weft and testthat in R_LIBS
+# two processors; the soak of an hour is a command of its own (proofs/soak.R).
+# Usage: proofs/trust.sh [name ...]     names as below; expects weft and testthat in R_LIBS
 set -u
 cd "$(dirname "$0")/.." || exit 1
 CORES=$(getconf _NPROCESSORS_ONLN); JOBS=$(((CORES + 1) / 2))
 OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive} MC_CORES=$JOBS; export OMP_WAIT_POLICY MC_CORES
 ulimit -c 0
-long() { file=$1; shift; Rscript "longtests/$file.R" "$@"; }
+long() { file=$1; shift; Rscript "proofs/$file.R" "$@"; }
 
 # The longest first. What may take longer than it should is bounded, and reports how far it came.
 all='models invalid protection memory interrupts parsers plain soak arguments stores threads files paths counts variants
@@ -26,7 +26,7 @@ prove() {
     protection) long native --jobs "$JOBS" --seconds 600 ;;                    # R's memory collected in native code
     memory)     env WEFT_EVERY_ALLOCATION=1 sh tools/test.sh memory ;;         # each allocation fails
     ranks)      sh tools/test.sh ranks ranks-apart ;;                          # that err, lag, disagree, are killed
-    parsers)    sh longtests/parsers.sh --seconds 60 ;;                        # libFuzzer, where there is clang
+    parsers)    sh proofs/parsers.sh --seconds 60 ;;                        # libFuzzer, where there is clang
     counts)     long instructions ;;                                           # instructions, where there is valgrind
     interrupts) long interrupts --count 1000 --seconds 600 ;;                  # at random moments
     soak)       long soak --seconds 300 ;;
@@ -52,7 +52,7 @@ fi
 TRUST_LOGS=$(mktemp -d); export TRUST_LOGS
 began=$(date +%s)
 printf 'weft %s, %s, %s\n' "$(git rev-parse --short HEAD 2>/dev/null)" "$(uname -m)" "$(date -u '+%-d %B %Y')"
-printf '%s\n' ${*:-$all} | xargs -P 2 -n 1 sh "longtests/$(basename "$0")" --one
+printf '%s\n' ${*:-$all} | xargs -P 2 -n 1 sh "proofs/$(basename "$0")" --one
 failed=$([ -e "$TRUST_LOGS/failed" ] && echo 1 || echo 0)
 printf '%d minutes, status %d\n' $((($(date +%s) - began) / 60)) "$failed"
 [ "$failed" = 0 ] && rm -r "$TRUST_LOGS" || echo "Logs: $TRUST_LOGS"
