@@ -33,11 +33,11 @@ direction_table <- function() {
 
 whole_percent <- function(share) sprintf("%.0f %%", 100 * share)
 
-# "in simulations 1 to 13 % of such pairs are not direct"; most are not where half of the genes are hidden.
+# "in simulations 1 to 13 % are not direct"; most are not where half of the genes are hidden.
 not_direct_text <- function(n) {
   table <- direction_table()
   share <- range(table$not_direct[table$samples == table_size(table, n)])
-  sprintf("in simulations %.0f to %.0f %% of such pairs are not direct", floor(100 * share[1L]),
+  sprintf("in simulations %.0f to %.0f %% are not direct", floor(100 * share[1L]),
           ceiling(100 * share[2L]))
 }
 
@@ -62,9 +62,9 @@ direction_sentence <- function(edges, fit) {
   sure <- sum(pairs$direction >= clear_direction, na.rm = TRUE)
   rows <- direction_rows(network_samples(fit))
   text <- if (sure) {
-    sprintf("%s a direction, right in %s to %s of cases in simulations",
+    sprintf("%s a direction, right in %.0f to %.0f %% of simulations",
             if (sure == 1L) "1 has" else paste(thousands(sure), "have"),
-            whole_percent(rows$right[1L]), whole_percent(max(rows$right)))
+            100 * rows$right[1L], 100 * max(rows$right))
   } else if (anyNA(pairs$direction) && all(is.na(pairs$direction))) "Directions were given, not tested"
   else "No direction is clear"
   hubs <- hubs_on_components(fit, edges)

@@ -323,17 +323,17 @@ finding_network <- function(fit) {
   finding(paste0(pairs_of_network(edges, fit), ".", direction_sentence(edges, fit)), strength = "suggestive")
 }
 
-# "41 pairs of 300 genes vary together beyond chance (FDR 0.05); in simulations 1 to 13 % of such pairs
-# are not direct"
+# "41 pairs of 300 genes vary together beyond chance (FDR 0.05); in simulations 1 to 13 % are not
+# direct"
 pairs_of_network <- function(edges, fit) {
   net <- fit$network
   count <- nrow(network_pairs(edges))
   verb <- if (is.null(network_regulators(net))) c("is co-expressed", "are co-expressed")
           else c("varies with its regulator", "vary with their regulator")
-  as_pairs <- max(edges$pair_q)
-  sprintf("%s of %s %s beyond chance (FDR %g%s)%s", several(count, "pair"),
-          several(length(network_features(net)), "gene"), verb[1L + (count > 1L)], attr(net, "fdr"),
-          if (is.na(as_pairs)) "" else sprintf(" of edges, %s of pairs", format(signif(as_pairs, 2))),
+  as_pairs <- if (is.null(edges$pair_q)) NA else max(edges$pair_q)
+  sprintf("%s of %s %s beyond chance (FDR %s)%s", several(count, "pair"),
+          several(length(network_features(net)), "gene"), verb[1L + (count > 1L)],
+          format(if (is.na(as_pairs)) attr(net, "fdr") else signif(as_pairs, 2)),
           if (is_directed(net)) paste0("; ", not_direct_text(network_samples(fit))) else "")
 }
 
@@ -386,7 +386,7 @@ box_lines <- function(part) {
     if (length(part$open)) c("", sprintf("**Not converged.** %s. [What there is](#%s)", running_text(part$open),
                                          names(part$open))),
     if (length(part$vain)) c("", paste0("**Not found:** ", running_text(paste(part$vain, collapse = "; ")), ".")),
-    if (length(part$left)) c("", sprintf("**Not done**, because of too few samples: %s. [Details](#data)",
+    if (length(part$left)) c("", sprintf("**Not done**, too few samples: %s. [Details](#data)",
                                          toString(steps_in_words[names(part$left)]))))
 }
 

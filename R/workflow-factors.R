@@ -85,8 +85,8 @@ factors_text <- function(fit, edges) {
   them <- if (length(found$components) == 1L) "it" else "them"
   what <- joined(sprintf("PC%d", found$components))
   if (!follow) {
-    return(sprintf("No pair follows %s, along which most genes move: all vary together given %s, too (p up to 0.05).",
-                   what, them))
+    return(sprintf("Every pair varies together also given %s, along which most genes move (p up to 0.05).",
+                   what))
   }
   sprintf(paste("%d of %s %s %s, along which most genes move: given %s, %s genes do not vary together (p above 0.05).",
                 "What joins them may be a hidden factor, which `covariates = \"components\"` takes out, or a regulator",

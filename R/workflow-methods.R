@@ -75,7 +75,7 @@ step_text <- function(step, x, top) {
     clusters = paste0(clusters_text(r, column_word(x$quality)), class_in_clusters(x)),
     bayes = bayes_text(r, top),
     outliers = if (any(r$outlier)) sprintf("%s apart: %s", several_stand(sum(r$outlier), "sample"),
-                                           some_named(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
+                                           some_named(r$sample[r$outlier], 2L * top)) else "No sample is an outlier"
   )
 }
 

@@ -61,7 +61,7 @@ test_that("a BPPARAM says how many threads", {
   expect_equal(tidy(mi_rank(t(counts), samples$group, bins = 3, run = two)), plain())
   expect_identical(weft:::as_run(two)$threads, weft:::as_run(weft_run(threads = 2))$threads)
   damaged <- structure(list(), class = "BiocParallelParam")
-  expect_error(weft_run(threads = damaged), "BPPARAM must say how many", class = "weft_error_input")
+  expect_error(weft_run(threads = damaged), "BPPARAM must have 1 to 4096 workers", class = "weft_error_input")
   expect_error(mi_rank(t(counts), samples$group, run = damaged), "BPPARAM", class = "weft_error_input")
 })
 

@@ -291,7 +291,7 @@ test_that("results without class, with three classes, of levels, and with steps 
   found_nothing <- quick(nothing, rep(1:2, 15))
   page <- knitted(found_nothing)
   says(page, "No pair of 12 genes varies together beyond chance")
-  says(page, "No component stands out from what chance gives")
+  says(page, "No component stands out from chance")
   says(page, "on the first 2 components, of which none stands out")
   expect_false(grepl("Most edges", page, fixed = TRUE))
   text <- gsub(" +", " ", paste(utils::capture.output(print(found_nothing)), collapse = " "))
