@@ -1,68 +1,54 @@
 #' Search all pairs of features for joint information about a class
 #'
-#' Scores every pair of features by \eqn{I(C; A_m \times A_n)}, the information that both together carry about the
-#' class, and keeps the best. Counts are exact and scores are computed in double precision; both back ends and any
-#' number of threads give the same pairs in the same order.
+#' Finds the pairs of features that together say most about a class. `mi_pairs(x, class)` scores every pair and returns
+#' a data frame of the 1,000 best, best first. Most calls also set `bins` for numbers, `by = "interaction"` for synergy
+#' and `permutations` for p-values.
 #'
-#' The interaction is the information of the pair beyond that of its members,
-#' \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}: positive for synergy (as in an exclusive or), negative for
-#' redundancy (as in two copies). Equal scores are ordered by column. `top` and the minima apply together.
+#' The score is \eqn{I(C; A_m \times A_n)}, the information that both features together carry about the class. The
+#' interaction is what the pair adds to its members, \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}. It is positive
+#' for synergy, as in an exclusive or, and negative for redundancy, as in two copies. Counts are exact, and scores are
+#' in double precision. The back end and the number of threads change neither pairs nor order.
 #'
-#' @section Strata: With `strata`, scores are conditional on them, \eqn{I(C; A_m \times A_n | S)}: every stratum has
-#'   tables of its own, and its information is weighted by its share of the rows. What batches, sexes, centres or
-#'   clusters of ancestry say about the class then raises no pair's score; the members' own scores and the interaction
-#'   are conditional on the strata too. For numeric covariates, cut them at quantiles and combine them, as in
-#'   `interaction(cut(age, 4), sex)`. This is enough for a screen, but each combination needs enough rows for a table of
-#'   its own. Permutations exchange labels within strata.
+#' `vignette("gwas-pair-scan")` explains tests, strata, traits and data larger than memory, and
+#' `vignette("genes-alone-and-together")` searches expression data.
 #'
-#' @section Permutation test: With `permutations = B`, the class labels are permuted among the rows B times, and all
-#'   pairs are searched again on the same packed data. `p_value` compares a pair with itself: (1 + number of
-#'   permutations in which it scores at least as much) / (B + 1). `p_fwer` compares it with the best pair of each
-#'   permutation, and so controls the probability of any false finding in the whole search. The score is the one that
-#'   `by` names.
-#'
-#' @section Data larger than memory: Bit planes that exceed a device's memory are processed in blocks, and so are those
-#'   of a [plink_file()] that exceed the host's: every block is searched against itself and every other, so that each is
-#'   read about half as often as there are blocks. The result is the same. `options(weft.memory =)` and
-#'   `options(weft.device_memory =)` set how many bytes the planes may take; see [weft_options].
-#'
-#' @section Quantitative classes: Cut the trait at its quantiles, `discretize(data.frame(trait), bins = 5)$trait`: the
-#'   classes have equal shares of the rows, and are the same for the trait as for its normal scores. [mi_trait()] then
-#'   tests the pairs that were found on the trait itself.
-#'
-#' @inheritParams mi_rank
-#' @inheritSection mi_rank Missing values
-#' @param x what [mi_rank()] takes, or a pack made by [mi_pack()] (then without `class`, `na` and `assay`).
-#' @param top the number of pairs to keep; `Inf` for all that reach the minima `min_mi` and `min_gain`.
-#' @param by order by `"mi"` or by `"interaction"`.
+#' @param x features in columns, such as a data frame of factors; all kinds are at [mi_rank()]. A pack made by
+#'   [mi_pack()] comes without `class`, `na` and `assay`.
+#' @param class a factor or vector of categories, one value per row, or the name of a column of `colData(x)`.
+#' @param top how many pairs to keep; `Inf`: all that reach the minima.
+#' @param by the order: `"mi"` or `"interaction"`, and then by column.
 #' @param features names or numbers of features: only pairs among these.
-#' @param strata a factor or vector of categories, one value per row (or, for a `SummarizedExperiment`, the name of a
-#'   column of `colData(x)`): score pairs within these. Rows without a stratum are treated as rows without a class.
+#' @param strata categories, given like `class`: score pairs within these. A row without a stratum is treated as a row
+#'   without a class.
 #' @param permutations the number of label permutations; 0 for no test.
+#' @param na what to do with missing values: `"fail"`, `"drop"` their rows, or make them one more `"level"`; see
+#'   [mi_rank()].
+#' @param bins the number of bins of equal frequency into which numeric columns are first cut; see [discretize()].
 #' @param control a list of settings that are rarely needed:
-#'   * `min_mi`, `min_gain`: keep only pairs with at least this joint information, and at least this interaction; in
-#'     `unit`.
-#'   * `with`: names or numbers of features: only pairs of one of `features` (all when `NULL`) with one of these.
-#'   * `min_distance`: leave out pairs of features on one chromosome that are nearer to each other than this, in
-#'     bases: neighbours are partly copies of each other, and therefore seem to interact.
-#'   * `positions`: a data frame with columns `chromosome` and `position`, one row per feature, for `min_distance`;
-#'     not needed where `x` is from [plink_file()] or [read_plink()]. A feature without a position is near no other.
+#'   * `min_mi`, `min_gain`: the least joint information and the least interaction of a pair to keep, in `unit`.
+#'   * `with`: names or numbers of features: only pairs of one of `features` (all when `NULL`) with one of
+#'     these.
+#'   * `min_distance`: leave out pairs on one chromosome that are nearer to each other than this, in bases.
+#'   * `positions`: a data frame of each feature's `chromosome` and `position`, unless `x` is a [plink_file()] or from
+#'     [read_plink()]. A feature without a position is near no other.
 #'   * `full`: whether to return all pairs as matrices.
 #'   * `unit`: `"bits"` or `"nats"`.
-#'   * `assay`: for a SummarizedExperiment: the assay's name or number.
-#' @param run see [weft_run()]. Ranks, which all call with the same data, and devices share the search.
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1`, `feature2` (in column order), `mi`, the
-#'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of
-#'   a pair are computed from the same rows. With `full`, a list of two symmetric matrices, `mi` and
-#'   `interaction`; the diagonal of `mi` holds the information of single features.
-#' @seealso [mi_triples()], [mi_trait()], [mi_pack()]; [pair_scan()] for models with covariates
+#'   * `assay`: the name or number of the assay to use.
+#' @param seed a whole number that seeds the permutations and leaves R's generator alone; `NULL`: drawn from R's
+#'   generator.
+#' @param run see [weft_run()]. Devices and ranks share the search.
+#' @param ... not used: any further argument is an error.
+#' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1` and `feature2` (in column order), their
+#'   joint `mi`, their own `mi1` and `mi2`, the `interaction`, and the number `n` of rows, the same for all these.
+#'   `permutations` adds `p_value`, for the pair alone, and `p_fwer`, for the whole search. With `full`, a list of two
+#'   symmetric matrices, `mi` and `interaction`; the diagonal of `mi` holds the information of single features.
+#' @seealso [mi_triples()], [mi_trait()], [pair_scan()] for covariates
 #' @export
 #' @examples
+#' mi_pairs(iris[1:4], iris$Species, bins = 3)
 #' set.seed(1)
 #' x <- matrix(sample(0:1, 200 * 30, TRUE), 200)
 #' class <- xor(x[, 3], x[, 7]) # neither says anything alone
-#' mi_pairs(x, class, top = 5)
 #' mi_pairs(x, class, top = 2, by = "interaction", permutations = 99, seed = 1)
 #' round(mi_pairs(x[, 1:4], class, control = list(full = TRUE))$interaction, 3)
 mi_pairs <- function(x, class, top = 1000, by = c("mi", "interaction"), features = NULL, strata = NULL,

@@ -177,7 +177,7 @@ change_table <- function(found, tested, shape, full, how, names) {
 #'   `change` (`"appeared"`, `"went"`, `"turned"` if its areas in the two conditions are at least a quarter and of
 #'   opposite sign, or `"changed"` with more than two conditions), `effect` (the area in the second condition less that
 #'   in the first, or the greatest less the smallest area), the areas and signs in each condition, `p_value` and
-#'   `q_value`, as described at [regulation()]. `summary()`: a list with the numbers of edges of each change up to
+#'   `q_value`, as described at [regulation_details]. `summary()`: a list with the numbers of edges of each change up to
 #'   `fdr`, the regulators of most of them, and the p-value of the whole comparison. `plot()` and `print()`: `x`,
 #'   invisibly.
 #' @seealso [regulation()]; [network_tables()], [write_network()] and [as_igraph()] take its result.

@@ -2,16 +2,37 @@
 
 #' Print, summarise and convert directed networks
 #'
+#' @section Columns: `from` and `to` are the regulator and its target.
+#'   * `weight`: from 0 to 1; the edges are ranked by it.
+#'   * `sign`: from -1 to 1: the sign of the regulator's effect, averaged over the times it was chosen. Where there is
+#'     evidence of interventions, the sign of the shift: -1 where the regulator was lowered and the target rose.
+#'   * `direction`: the share of this edge in the sum of the weights of both directions; `NA` where the target is not a
+#'     regulator.
+#'   * `frequency`: the share of the halves in which the regulator was chosen.
+#'   * `area`: 1 if the regulator was always chosen first; see [regulation_details].
+#'   * `q_value`: the smallest false discovery rate at which the edge is kept.
+#'   * `pair_q`: the same for the pair, whichever way the edge points, by the greater of both areas; not with
+#'     `interventions`.
+#'   * `evidence`, with `interventions`: `"intervention"` where the shift has a q-value up to `r evidence_level`,
+#'     `"observed"` where the area has one (or neither has), and `"both"`. Edges that no regression chose are of
+#'     interventions.
+#'   * `shift`, with `interventions`: how much the gene is shifted in samples in which the regulator was perturbed, in
+#'     units of the data; `NA` where it was not perturbed.
+#'   * `shift_q`, with `interventions`: the q-value of the shift, among all shifts.
+#'   * `expected_false`: an upper bound on the expected number of false edges of at least this frequency, by Shah and
+#'     Samworth (2013) for unimodal frequencies; `NA` for frequencies up to one half, and where pairs of halves share
+#'     samples.
+#'
 #' @param x,object what [regulation()] returned.
 #' @param fdr keep edges with at most this q-value; `NULL`: the whole ranking. What [gene_regulation()] returned has a
 #'   threshold of its own.
 #' @param n the number of edges to show.
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first; the columns are described at
-#'   [regulation()]. `summary()`: a list with the numbers of features, regulators, targets and edges with a q-value up
-#'   to `fdr`, the pairs that these are and the false discovery rate of pairs, the pairs with a clear direction and the
-#'   share of these that the weights expect to point the wrong way, the regulators with the most of these edges, and the
-#'   number of features without any. `as.matrix()`: a plain matrix of weights.
+#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first; see Columns. `summary()`: a list with the
+#'   numbers of features, regulators, targets and edges with a q-value up to `fdr`, the pairs that these are and the
+#'   false discovery rate of pairs, the pairs with a clear direction and the share of these that the weights expect to
+#'   point the wrong way, the regulators with the most of these edges, and the number of features without any.
+#'   `as.matrix()`: a plain matrix of weights.
 #' @export
 #' @examples
 #' net <- regulation(mtcars, seed = 1, control = list(resamples = 20))

@@ -1,190 +1,54 @@
-# nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
 #' Directed networks by stability selection
 #'
-#' Finds out which genes regulate which. For every target, a regression on a few regulators is selected again and again
-#' on random halves of the samples; a regulator that is chosen early and often gets a heavy edge. The whole ranking is
-#' returned, with an empirical false discovery rate for each edge.
+#' Finds out which genes regulate which. `regulation(x)` takes samples in rows and genes in columns, and returns a
+#' network whose edges are ranked: `as.data.frame(net)` lists them with signs, directions and false discovery rates. A
+#' list of `regulators` helps more than anything else.
 #'
-#' @section Method: Values become normal scores z (from ranks, averaged over ties), so that units and monotone
-#'   transformations do not matter. With n < 100 samples the ranks alone say too little: then z is a mixture of n / 100
-#'   parts normal scores and 1 - n / 100 parts distance from the median, in units of the median absolute deviation and
-#'   cut off where normal scores end. Such values should be on a scale on which they are not very skewed, such as a
-#'   logarithmic one. A regulator offers its scores z and, with the setting `nonlinear`, max(z, 0) and min(z, 0), so
-#'   that thresholds and saturation can be fitted. In every half of the samples, forward selection chooses `steps`
-#'   features for each target, each time the one that lowers the residual variance most. The *area* of an edge is the
-#'   mean over halves of (steps - s + 1) / steps, where s is the step at which the regulator was chosen, and of 0 where
-#'   it was not (Haury and others 2012). The *weight* is the area times the *standing* of the regulator: the variance of
-#'   its areas, relative to the largest such variance, since a regulator that explains many genes well is more likely to
-#'   explain another (Slawek and Arodz 2013); or, where regulators are named, the mean of its areas, relative to the
-#'   largest. The second half of the resamples slightly favours regulators that explain many genes in the selection,
-#'   too, by the factor \eqn{(v / \max v + 0.1 \bar v)^g}, where v are the variances in the first half and \eqn{g = 0.15
-#'   \min(1, 75 / m)} for m samples in a half, so that the favour fades when there are many samples. Halves come in
-#'   pairs without a common sample; with fewer than 32 samples a "half" has 16 of them, but at most two thirds, and the
-#'   two of a pair share some. Which samples a half holds depends only on the names of the samples (on their values
-#'   where they have none), so that neither reordering the samples nor adding one changes much. With names, the units of
-#'   the genes change nothing; without, other units draw other halves, as another seed does.
+#' For every target, a regression on a few regulators is selected again and again on random halves of the samples. A
+#' regulator that is chosen early and often gets a heavy edge.
 #'
-#' @section What genes have in common: In most expression data all genes follow the same few conditions. Then many
-#'   regulators explain a gene about equally well, and regulators with much standing are those that follow most genes.
-#'   Let b be the mean squared correlation of two genes, less that of independent genes, 1 / (n - 1), and less 0.8 / p,
-#'   which the neighbours of a gene in a network of p genes account for. A share c of the weight, which grows from 0 at
-#'   b = `r common_variation[1]` to 1 at b = `r common_variation[2]`, is then of correlations: the weight is \eqn{((1 -
-#'   c) a + c e) s^{1 - c}} with area a, standing s and *excess* e. Correlations for it are of samples weighed by the
-#'   inverse of \eqn{K + \lambda I}, where K are the products of samples and \eqn{\lambda} the mean of its eigenvalues
-#'   weighed by themselves (p / n times as much for n > p), so that samples that resemble others count less. Their
-#'   \eqn{-\log(1 - r^2) / 2} becomes two standard scores, among all targets of the regulator and among all regulators
-#'   of the target; their signed squares are added, with d the signed root of the sum, and \eqn{e = (1 + d / (3 + |d|))
-#'   / 2} (after Faith and others 2007).
-#'
-#'   Without a list of regulators, c is also at least what grows from 0 where areas and those of the reversed edges
-#'   correlate by `r both_ways_alike[1]` to 1 where they do by `r both_ways_alike[2]`: such data do not say which gene
-#'   regulates. The area a is then the mean of the edge's, with weight 1, and the reversed edge's, with weight c, and
-#'   `direction` goes to one half. q-values are of areas alone. Of more than 1,000 samples of more than 1,000 genes, and
-#'   of sparse cells, 1,000 stand for all.
-#'
-#' @section Columns of `as.data.frame()`:
-#'
-#' | column | meaning |
-#' |---|---|
-#' | `weight` | from 0 to 1; the edges are ranked by it |
-#' | `sign` | from -1 to 1: the sign of the regulator's effect, averaged over the times it was chosen; where there is evidence of interventions, that of the shift: of opposite sign where the regulator was lowered and the target rose |
-#' | `direction` | the share of this edge in the sum of the weights of both directions; `NA` where the target is not a regulator |
-#' | `frequency` | the share of the halves in which the regulator was chosen |
-#' | `area` | see Method |
-#' | `q_value` | the smallest false discovery rate at which the edge is kept |
-#' | `pair_q` | the same for the pair, whichever way the edge points: of the greater of both areas; not with `interventions` |
-#' | `evidence` | with `interventions`: `"intervention"` where the shift has a q-value up to `r evidence_level`, `"observed"` where the area has (or neither has), `"both"`; edges that no regression chose are of interventions |
-#' | `shift` | with `interventions`: how much the gene is shifted in samples in which the regulator was perturbed, in units of the data; `NA` where it was not |
-#' | `shift_q` | the q-value of the shift, among all shifts |
-#' | `expected_false` | an upper bound on the expected number of false edges of at least this frequency, by Shah and Samworth (2013) for unimodal frequencies; `NA` for frequencies up to one half, and where pairs of halves share samples |
-#'
-#' @section False discoveries: In a null copy, the samples of all targets are permuted together, once for the whole run,
-#'   and everything is computed again. The q-value compares the numbers of edges that reach an area in the copies and in
-#'   the data. It controls edges between genes that do not depend on each other at all. Indirect and reversed edges are
-#'   dependences too, and are not counted as false. `pair_q` does so for pairs, each of which counts once. Of directions
-#'   there is no such test: that a share d of both weights is one way means, by the weights, that the edge points the
-#'   wrong way with probability 1 - d. The mean of this over pairs with a clear direction (at least `r clear_direction`)
-#'   is printed, and is too low for few samples, effects beyond thresholds and unmeasured causes: the report of
-#'   [gene_network()] has a table of simulations.
-#'
-#' @section Interventions: A gene's values in samples in which it was perturbed itself say nothing of its regulators:
-#'   there, as an outcome of the regressions, it has its median elsewhere. As a regulator it keeps its values. The shift
-#'   of a gene by a perturbed regulator is the mean over the regulator's samples, less that of the controls or, where
-#'   there are fewer than `r min_controls` controls, the median over all samples that are not of the regulator. Several
-#'   perturbations of one sample are separated by least squares. A sample in which the regulator clearly changed the
-#'   other way round than in most of its samples counts with the opposite sign. The variance is that within the
-#'   samples of a regulator and among the controls or, where each regulator has few samples, that of all samples (from
-#'   the median absolute deviation), and moderated as in [gene_ranking()]. With one sample for each regulator, p-values
-#'   hold only if values are about normal. Where a quarter or more of the values are 0, samples are taken for cells,
-#'   whose guides act one way: no sample counts with the opposite sign. Means over cells of a gene that is rarely seen
-#'   are skewed. Their p-values are tails of Pearson's type III, a shifted gamma distribution, with the skewness that the
-#'   third moments of cells give.
-#'
-#'   Cells with guides may be in a [weft_store()] of any size. Shifts are of all cells, from sums of values, squares and
-#'   cubes by guides that one pass over the file gives, and are the same as in memory; there must be controls.
-#'   Regressions, and the choice of regulators, take `r most_observed` cells in even steps.
-#'
-#'   The t-statistics become normal scores z. To what extent a shift is passed on by another perturbed regulator is
-#'   taken out: if i shifts k by a share f of what k's own perturbation changed in k, and k shifts j by s, then f s of
-#'   the shift of j by i is explained. `r 100 * path_share` % of |z| are replaced by the smallest distance that any such
-#'   k leaves, in standard errors of this difference. With w, the weight from regressions by the largest one, the
-#'   evidence is \eqn{e = \sqrt{d^2 + z^2} - d + 0.7 \log(1 + 99 w)}, and the weight of the edge e / (3 + e). Here d is
-#'   1, or more where few shifts stand out: 3 (u - 3), where u is the smallest |z| with a q-value up to
-#'   `r evidence_level` or, if there is none, what Bonferroni asks for.
-#'
-#'   p-values of shifts, and those of areas (the share of areas in null copies that are as large), are put together by
-#'   the method of Simes, and q-values are those of Benjamini and Hochberg over all pairs. They are of effects, direct
-#'   or not.
-#'
-#' @section Time: With `time`, a sample of a series predicts what happens next. The outcome of the step from t to t + d
-#'   is the value towards which a gene moves, \eqn{(x(t + d) - r x(t)) / (1 - r)} with \eqn{r = 0.5^{d / h}}, where h is
-#'   the median step, so that steps may be irregular. Samples of a unit at the same time are replicates, whose mean is
-#'   the outcome. Samples outside of series are at rest: their outcomes are their own values. In null copies, steps meet
-#'   the outcomes of steps that are some places further on, so that neighbouring steps stay neighbours. With
-#'   `interventions` of samples outside of series, shifts are of these samples alone.
-#'
-#' @section Comparing conditions: With `compare =`, each condition has a network of its own. The same random draws
-#'   choose halves of equal size in each, and scores are computed within the condition, so that a gene that is merely
-#'   higher in one of them does not matter. The *effect* of an edge is its area in the second condition less that in the
-#'   first (with more than two conditions, the greatest less the smallest). The test is of the change: of this
-#'   difference or, if that is greater, of the difference of the areas multiplied by the sign of their effect, so that
-#'   an edge that turns from raising to lowering counts. Everything is computed again `permutations` times with the
-#'   condition labels permuted. The p-value of an edge is the share of these permutations, with the data as one of them,
-#'   in which it changes at least as much. The q-value compares the number of edges that change as much in the data with
-#'   the mean number in all permutations, and is at least the p-value of the whole comparison, which says whether the
-#'   networks differ at all. Edges with areas below `r least_compared_area` in all conditions are not compared.
-#'
-#'   A condition that is noisier has weaker correlations, and the same network. Where the strongest correlations are
-#'   weaker in one condition than in others (p at most `r noise_level` by permuting the labels), networks are also
-#'   compared after noise was added to the values of the others until correlations are as strong in all: to each gene
-#'   as its variance is smaller than in the noisiest condition and, where that does not account for it, the same more
-#'   to all genes. What differs must do so in both comparisons: p- and q-values are the greater ones of the two.
-#'
-#' @section Counts and cells: Counts in a sparse matrix (whole numbers from 0) become log2(1 + x / size factor), where
-#'   the size factor of a sample is its total relative to the mean of all, so that differences in depth do not create
-#'   correlations; a message says so. For a dense matrix, `transform = "counts"` does the same; [gene_quality()]
-#'   prepares bulk counts. A sparse matrix of `r least_cells` cells or more is never made dense: its halves are unions
-#'   of `r cell_blocks` blocks of cells, whose products are computed once. With `compare` it is made dense.
-#'
-#' @section Stability: Take as many of the heaviest edges as there are targets, but at most 1,000. The stability is the
-#'   share of them that are among the heaviest again when one sample, or one in a hundred, is left out: the mean of
-#'   three such runs, stored in the attribute `stability` and printed.
+#' `vignette("which-genes-drive-which")` says which edges and directions to believe, `vignette("knock-outs-and-time")`
+#' explains interventions and time series, and [regulation_details] describes the method.
 #'
 #' @param x samples in rows, genes in columns: a numeric matrix, data frame, sparse Matrix, DelayedMatrix or
-#'   SummarizedExperiment without missing values.
-#' @param regulators names or numbers of the genes that may regulate, such as transcription factors; a list of known
-#'   regulators helps more than anything else. `NULL`: all genes or, if there are more than 2,000, the 2,000 whose
-#'   squared correlations with the others vary most, in which case a message says so. `"all"`: all genes.
+#'   SummarizedExperiment (genes in its rows), without missing values. Cells with guides may be in a [weft_store()].
+#' @param regulators names or numbers of the genes that may regulate, such as transcription factors. `NULL`: all genes
+#'   or, if there are more than 2,000, the 2,000 whose correlations vary most; a message then says so. `"all"`: all
+#'   genes.
 #' @param targets names or numbers of the genes to be explained; `NULL`: all.
-#' @param interventions what was knocked out, knocked down or over-expressed in each sample: the name of the perturbed
-#'   gene, with NA, "" or a word such as "control" for controls, or several names joined by "+", ";" or ","; a list of
-#'   such names; a matrix with samples in rows, genes in columns and TRUE or 1 where a gene was perturbed; or the name
-#'   of a column of `colData(x)`. See Interventions.
+#' @param interventions what was knocked out, knocked down or over-expressed in each sample: the gene's name, with NA,
+#'   "" or a word such as "control" for controls, or several names joined by "+", ";" or ","; a list of such names; a
+#'   matrix with samples in rows, genes in columns and TRUE or 1 where a gene was perturbed; or the name of a column of
+#'   `colData(x)`.
 #' @param time the time of every sample of a series, NA for samples outside of series; or `list(time, unit)`, where unit
 #'   says which series a sample is of: the culture, animal or patient. Each may be the name of a column of
-#'   `colData(x)`. See Time.
-#' @param control a list of settings that are rarely needed:
-#'   * `steps`: how many features are chosen for a target in each half. `NULL`: the logarithm to base 2 of the number
-#'     of samples in a half, rounded down, less 1, but between 2 and 5 (for halves of 64 samples or more); and at most
-#'     half as many as there are regulators, rounded up.
-#'   * `resamples`: the number of halves of the samples: an even number.
-#'   * `null_copies`: the number of null copies; each takes about as long as the data. With 0 there are no q-values.
-#'     `NULL`: 1,000 by the root of the number of pairs, from 1 to 20, since few pairs say little about chance in one
-#'     copy.
-#'   * `nonlinear`: whether to offer max(z, 0) and min(z, 0) as well.
-#'   * `stability`: whether to compute how stable the network is. `NULL`: if that takes less than about a second and
-#'     there are null copies.
-#' @param seed a whole number that seeds the choice of halves and leaves R's random number generator alone; `NULL` to
-#'   draw the seed from R's generator.
-#' @param assay for a SummarizedExperiment: the assay's name or number.
+#'   `colData(x)`.
 #' @param compare a factor with the condition of every sample, at least 8 samples each, or the name of a column of
 #'   `colData(x)`: the networks of two or more conditions are compared.
-#' @param permutations how many times the condition labels are permuted; each takes as long as the data.
+#' @param permutations how many times `compare` permutes the condition labels; each takes as long as the data.
 #' @param transform `"counts"`: divide by size factors and take logarithms; `"none"`: take values as they are; `"auto"`:
 #'   `"counts"` for counts in a sparse matrix, `"none"` otherwise.
+#' @param assay for a SummarizedExperiment: the assay's name or number.
+#' @param control a list of settings that are rarely needed; [regulation_details] has the rules behind `NULL`.
+#'   * `steps`: how many features are chosen for a target in each half. `NULL`: 2 to 5, by the number of samples.
+#'   * `resamples`: the number of halves of the samples: an even number.
+#'   * `null_copies`: the number of null copies; each takes about as long as the data. With 0 there are no q-values.
+#'     `NULL`: 1 to 20, fewer for more pairs.
+#'   * `nonlinear`: whether regulators may act by thresholds and saturation, too.
+#'   * `stability`: whether to compute how stable the network is. `NULL`: if that is quick.
+#' @param seed a whole number that seeds the choice of halves and leaves R's random number generator alone; `NULL` to
+#'   draw the seed from R's generator.
 #' @param run see [weft_run()]. Ranks, which all call with the same data, and devices share the halves.
 #' @param ... not used: any further argument is an error, which gives the name that an argument of TIGRESS, GENIE3 and
 #'   others has here.
-#' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns.
-#'   Attributes record the call, back end and time. With `compare`, a list of class `weft_comparison`: `edges`,
-#'   a data frame described at [as.data.frame.weft_comparison()]; `p_value` of the whole; `networks`, one for
-#'   each condition; `groups`, their numbers of samples; `permutations`; `noise`, NULL or, where networks were compared
-#'   on equal noise as well, `weakest`, the condition, `factor`, what the median correlation of each was multiplied by,
-#'   and `p_value`.
-#' @references
-#' Faith and others (2007). Large-scale mapping and validation of *Escherichia coli* transcriptional regulation from a
-#' compendium of expression profiles. *PLoS Biology* 5, e8.
+#' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns;
+#'   [as.data.frame()][as.data.frame.weft_regulation] gives the edges. Attributes record the call, back end and time.
 #'
-#' Haury, Mordelet, Vera-Licona, Vert (2012). TIGRESS: trustful inference of gene regulation using stability selection.
-#' *BMC Systems Biology* 6, 145.
-#'
-#' Shah, Samworth (2013). Variable selection with error control: another look at stability selection. *JRSS B* 75,
-#' 55-80.
-#'
-#' Slawek, Arodz (2013). ENNET: inferring large gene regulatory networks from expression data using gradient boosting.
-#' *BMC Systems Biology* 7, 106.
-#' @seealso [as.data.frame.weft_regulation()], [plot.weft_regulation()], [plot.weft_comparison()],
-#'   [mi_network()]
+#'   With `compare`, a list of class `weft_comparison`: `edges`, a data frame described at
+#'   [as.data.frame.weft_comparison()]; `p_value` of the whole; `networks`, one for each condition; `groups`, their
+#'   numbers of samples; `permutations`; and `noise`, see [regulation_details].
+#' @seealso [gene_regulation()] and [gene_network()] for the whole workflow, [plot.weft_regulation()],
+#'   [plot.weft_comparison()], [mi_network()]
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 100, p = 30, batch = 0, missing = 0, outliers = 0,
@@ -197,25 +61,14 @@
 #' factors <- grep("^TF", colnames(e$x), value = TRUE)
 #' regulation(e$x, regulators = factors, seed = 1, control = list(null_copies = 10))
 #'
-#' # Which genes explain one of them best, by straight lines alone?
-#' regulation(e$x, targets = "G18", seed = 1,
-#'            control = list(steps = 3, resamples = 100, null_copies = 0, nonlinear = FALSE))
-#'
-#' # In some samples TF01 was knocked out, and G20 and G21 fall.
-#' knocked <- e$x[1:20, ]
-#' knocked[, "TF01"] <- min(e$x[, "TF01"]) - 1
-#' knocked[, c("G20", "G21")] <- knocked[, c("G20", "G21")] - 2
-#' perturbed <- rep(c("", "TF01"), c(100, 20))
-#' regulation(rbind(e$x, knocked), regulators = factors, interventions = perturbed, seed = 1,
-#'            control = list(null_copies = 10))
-#'
-#' # In the second half of the samples TF02 no longer drives G26.
-#' half <- factor(rep(c("first", "second"), each = 50))
-#' e$x[51:100, "G26"] <- rnorm(50)
-#' both <- regulation(e$x, regulators = factors, compare = half, permutations = 40, seed = 1,
-#'                    control = list(resamples = 40, null_copies = 0))
-#' head(as.data.frame(both))
-# nolint end
+#' # Do the networks of two conditions in a SummarizedExperiment differ?
+#' if (requireNamespace("SummarizedExperiment", quietly = TRUE)) {
+#'   se <- SummarizedExperiment::SummarizedExperiment(
+#'     list(log = t(e$x)), colData = data.frame(half = rep(c("first", "second"), each = 50)))
+#'   both <- regulation(se, factors, compare = "half", permutations = 19, seed = 1,
+#'                      control = list(resamples = 40, null_copies = 0))
+#'   head(as.data.frame(both), 3)
+#' }
 regulation <- function(x, regulators = NULL, targets = NULL, interventions = NULL, time = NULL, compare = NULL,
                        permutations = 100, transform = c("auto", "none", "counts"), assay = NULL, control = list(),
                        seed = NULL, run = NULL, ...) {
