@@ -15,7 +15,7 @@
 #' @param row_cluster,col_cluster one cluster per row and per column of `x`: numbers, characters or a factor. A one-mode
 #'   graph has `row_cluster` only.
 #' @param alpha,beta as in [irm_prior()], but fixed.
-#' @param self,assay,threshold,dim as in `control` of [irm()].
+#' @param self,assay,threshold,dim see [`irm_control`].
 #' @return A number.
 #' @export
 #' @examples

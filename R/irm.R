@@ -1,139 +1,57 @@
 #' Co-cluster a graph: the infinite relational model
 #'
-#' Groups the rows and the columns of a matrix of 0 and 1, of counts or of real values at once, so that links within a
-#' block (a row cluster by a column cluster) are equally likely, or values have the same mean and variance. The
-#' numbers of clusters are inferred, and missing links are predicted. One-mode graphs, whose rows and columns are the
-#' same nodes, get a single partition.
+#' @description
+#' `irm()` groups the rows and the columns of a matrix at the same time: genes and samples, words and documents, or the
+#' nodes of a graph. Links within a block (a row cluster by a column cluster) are equally likely; real values have the
+#' same mean and variance. You need not know the number of clusters.
 #'
-#' Clusters follow a Chinese restaurant process with concentration `alpha`; each block has a link probability from
-#' Beta(`beta`), or a rate from Gamma(shape `beta[1]`, rate `beta[2]`) for counts; for real values see below.
-#' `sampler = "blocked"` draws stick-breaking
-#' weights truncated at `max_clusters`, block probabilities, and then all labels of a mode at once (one after another in
-#' one-mode graphs); `"collapsed"` integrates out weights and probabilities, and moves one node after another.
-#' Split-merge proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave
-#' clusters of more than 20,000 nodes alone.
+#' The shortest call is `irm(x)`. It returns the best partition (`row_cluster`, `col_cluster`), the probability of a
+#' link in every block (`eta`), and how far chains and samples agree.
 #'
-#' The best partition may be sampled rarely, or never. From samples, and from the best partition so far with the nodes
-#' of one cluster reassigned, the sampler therefore also climbs to better partitions, by moving single nodes and
-#' joining clusters, and keeps the best partition that it visits: in every sweep of small graphs, and as often as is
-#' cheap in larger ones. The samples are not affected.
+#' `vignette("genes-by-samples")` explains graphs, real values, nested groups and results, and
+#' `vignette("how-weft-computes")` the samplers and limits.
 #'
-#' Draws are functions of the seed, chain, sweep and node. The number of threads therefore changes nothing, and 100
-#' sweeps in one run give the same result as 40 sweeps and, with `update()`, 60 more, unless a limit on clusters is
-#' raised.
-#'
-#' @section Limits of clusters: The Chinese restaurant process has no largest number of clusters; a sampler needs one.
-#'   With n nodes and K clusters, the truncated sticks of the blocked sampler change the prior probabilities of
-#'   partitions by at most \eqn{\min(n r_1, \frac{n(n-1)}{2} \frac{\alpha}{1+\alpha} r_2)} in total variation, where
-#'   \eqn{r_j = (\alpha / (\alpha + j))^{K-1}}; the collapsed sampler leaves out partitions of more than K clusters. The
-#'   default limit keeps this error below 0.001 for the given `alpha`, or for the prior mean of a sampled one. The
-#'   links may support more clusters than the prior does, so the sweeps in which the limit was reached are counted.
-#'   When these are more than one in twenty of at least ten sweeps after the burn-in, a default limit is doubled and
-#'   the run is repeated. A limit that was given, or that cannot be raised further, is kept, with a warning
-#'   (`weft_warning_truncation`) that says how many clusters to expect and which limit to try. `print()` and
-#'   `summary()` always say when a limit was reached.
-#'
-#' @section Real values: With `family = "gaussian"` the values of a block are normal, with a precision from Gamma(shape
-#'   `beta[1]`, rate `beta[2]`) and a mean from a normal distribution of that precision: the prior of the mean weighs as
-#'   much as one value. Before that, `x` is centred and divided by its standard deviation, so that neither its unit nor
-#'   its origin matters; `eta`, `sd` and predictions are in the units of `x`. All values of a matrix count, and NA is a
-#'   value that was not observed. Differences between whole rows or columns (the level of a gene) are found as clusters,
-#'   too: take them out first, for example with `scale()`, if they are not wanted. Values are rounded to a millionth of
-#'   the greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on any number
-#'   of threads. They run on the CPU only.
-#'
-#' @section Degrees and nested groups: In real graphs some nodes have many more links than others, and the model above
-#'   splits groups by how many links their nodes have. With `prior = irm_prior(degrees = TRUE)` every node has a
-#'   propensity of its own, and nodes that are linked to the same groups form a group; the groups are grouped in turn,
-#'   up to a single one (`levels`). The log posterior is the negative description length in nats of the nested,
-#'   degree-corrected block model of Peixoto (2017, Physical Review E 95, 012317): links are counts, the counts between
-#'   groups have a prior from the groups of groups, and the degrees in a group one that leaves their distribution open.
-#'   Links that are 0 or 1 are taken as counts, too, which splits groups whose hubs would be linked more than once.
-#'   `alpha` and `beta` have no part in it, and all pairs are observed: `hold_out` treats what it hides as absent. Start
-#'   and chains run on the CPU only. A chain begins where joining groups and moving nodes downhill from all sides found
-#'   the shortest description; `degrees = "compare"` runs with and without propensities, with nested groups both, and
-#'   keeps the shorter description (`compared`).
-#'
-#' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
-#'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
-#'   characters are sorted. Duplicates count once, or add up as counts. An igraph is bipartite when its vertices have a
-#'   `type`. In one-mode graphs each ordered (directed) or unordered pair counts once, and links of a node to itself are
-#'   ignored unless `self = TRUE`.
-#'
-#' @param x a graph: see below.
-#' @param type `"bipartite"`, `"directed"` or `"undirected"`; by default that of an igraph object, otherwise bipartite.
+#' @param x a matrix of 0 and 1, of counts or of real values; NA was not observed. Or an edge list (a data frame), an
+#'   igraph object or a SummarizedExperiment.
+#' @param type `"bipartite"`; or `"directed"` or `"undirected"` for a single partition, when rows and columns are the
+#'   same nodes. The default is the type of an igraph object, otherwise bipartite.
 #' @param family `"bernoulli"` for links, `"poisson"` for counts, `"gaussian"` for real values.
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They take
 #'   precedence over `x`.
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
-#' @param max_clusters the largest numbers of clusters: one value or c(row, col). The default is twice the square root
-#'   of the number of nodes, from 20 to 512; it is larger where `alpha` asks for more clusters, see below. Chains start
-#'   from that many random nodes, each with the nodes that share the most neighbours with it (real values: from as many
-#'   random clusters).
+#' @param max_clusters the largest numbers of clusters: one value or c(row, col). The default depends on the number of
+#'   nodes and on `alpha`, and is raised if it was too low.
 #' @param chains,sweeps chains, and sweeps of each, `burn_in` included.
-#' @param prior the priors: what [irm_prior()] returns.
-#' @param control a list of settings that are rarely needed:
-#'   * `burn_in`: first sweeps to leave out of all averages; by default half of them.
-#'   * `thin`: every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
-#'   * `sampler`: `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
-#'     millions of blocks. Nested groups have a sampler of their own.
-#'   * `split_merge`: TRUE (30), FALSE, or the number of proposals per sweep and mode, at most 65,536; from the 61st
-#'     sweep on a fifth of it.
-#'   * `init`: list(row, col) of clusters to start all chains from; by default see `max_clusters`.
-#'   * `self`: in one-mode graphs, whether links of nodes to themselves count.
-#'   * `assay`, `threshold`: for a SummarizedExperiment: which assay, and the value above which there is a link;
-#'     `threshold` also serves matrices.
-#'   * `dim`: numbers of rows and columns of an edge list of indices, when the last ones may have no link.
-#'   * `checkpoint`: a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] continues from there.
-#'     It is written under another name in the same folder and then renamed, so that it is complete at any time; only a
-#'     regular file is replaced, and a link of that name itself. A file that cannot be written is an error before the
-#'     run starts. If it cannot be written later on, there is a warning (`weft_warning_checkpoint`), the run continues,
-#'     and writing is tried again at every further checkpoint.
-#'   * `checkpoint_sweeps`: see `checkpoint`.
+#' @param prior the priors: what [irm_prior()] returns. Its `degrees = TRUE` is for graphs with hubs.
+#' @param control a list of settings that are rarely needed, such as `sampler`, `threshold` or `checkpoint`: see
+#'   [`irm_control`].
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param run see [weft_run()]. A device draws the same labels as the CPU, with the blocked sampler on bipartite graphs
-#'   of links or counts. One-mode graphs and the collapsed sampler, where each label depends on the others, and real
-#'   values run on the CPU only, as do split-merge proposals and everything else. Ranks and devices share the chains; if
-#'   there are fewer chains than devices, the devices share every sweep where sweeps are long enough for that to be
-#'   faster.
+#'   of links or counts; all else runs on the CPU.
 #' @param ... not used: any further argument is an error.
 #' @return A list of class `weft_irm`:
-#'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same
-#'   twice
-#'     for a one-mode graph. A mode whose clusters gain less than log(20), 3 nats, over a single one gets a single one:
-#'     in graphs without structure some partition always happens to be a little better}
-#'   \item{log_posterior}{sweeps x chains, as [irm_log_posterior()] at that sweep's alpha and beta; its maximum is the
-#'     partition's, apart from that rule. The greatest value of a chain may belong to a partition to which the sampler
-#'     climbed, see above; R-hat is of the samples}
-#'   \item{n_clusters}{lists row and col: the posterior of the number of clusters}
-#'   \item{consensus, coassignment}{lists row and col: the partition nearest to all samples by variation of information,
-#'     and how often two nodes are together (NULL above 2,000 nodes)}
-#'   \item{certainty}{lists row and col: how far samples agree with the consensus about each node. The nodes that its
-#'     consensus cluster and its cluster in a sample share, over those that are in either, averaged over samples}
-#'   \item{levels, degrees, compared}{of nested groups: lists row and col of matrices, a row per node and a column per
-#'     level, of the groups of the best partition; whether nodes have propensities; the description lengths of both}
-#'   \item{eta, links, pairs}{by row and column cluster: posterior mean, links (real values: their sum) and observed
-#'     pairs; for real values also `sd`, the standard deviation within the block}
-#'   \item{nmi}{between the chains' best partitions, and after shuffling one of them: its chance level}
-#'   \item{rhat}{split R-hat of the log posterior and the numbers of clusters; NA where it is not defined, as `print()`
-#'     says, because every chain kept one value and the chains different ones, or because the run was short}
-#'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid; the loss is in nats per pair}
-#'   \item{alpha, beta}{of the partition}
-#'   \item{limits}{a data frame with a row for each mode: `limit`, the most clusters that were allowed; `full`, the
-#'     share of sweeps after the burn-in in which there might have been more; `first`, the limit before it was raised;
-#'     the mean `alpha` and the number of these sweeps}
-#'   \item{backend, reason}{where the sweeps ran, and why}
-#' @seealso [predict.weft_irm()], [plot.weft_irm()], [irm_log_posterior()], [irm_sample()]
+#'   \item{row_cluster, col_cluster}{the best partition, numbered by size}
+#'   \item{eta, links, pairs, sd}{by block: posterior mean, links (real values: their sum), observed pairs, and for real
+#'     values the standard deviation}
+#'   \item{n_clusters, consensus, coassignment, certainty}{lists row and col: posterior of the number of clusters; the
+#'     partition nearest to all samples; how often two nodes are together; how far samples agree about each node}
+#'   \item{log_posterior, nmi, rhat}{convergence: sweeps x chains, as [irm_log_posterior()]; agreement of the chains'
+#'     best partitions, and its chance level; split R-hat}
+#'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid}
+#'   \item{levels, degrees, compared}{nested groups: see the vignette}
+#'   \item{alpha, beta, limits, backend, reason}{the partition's alpha and beta; limits of clusters, and how often they
+#'     were reached; where the sweeps ran, and why}
+#' @seealso [predict.weft_irm()], [plot.weft_irm()], [irm_words()], [irm_nmi()], [irm_sample()]
 #' @export
 #' @examples
-#' planted <- irm_sample(60, 40, k = 3, density = 0.3, seed = 1)
-#' fit <- irm(planted$A, chains = 2, sweeps = 40, seed = 1)
+#' high <- scale(mtcars) > 0 # above the mean or not
+#' fit <- irm(high, sweeps = 60, seed = 1)
 #' fit
-#' irm_nmi(fit$row_cluster, planted$row_cluster)
-#' predict(fit, cbind(1:3, 1:3))
+#' split(names(fit$col_cluster), fit$col_cluster)
+#' round(fit$eta, 2)
+#' predict(fit, cbind("Fiat 128", "mpg"))
 #'
-#' values <- matrix(rnorm(40 * 20), 40) + outer(rep(c(-1, 1), each = 20), rep(c(1, 0, -1), c(8, 6, 6)))
-#' irm(values, family = "gaussian", chains = 2, sweeps = 40, seed = 1)
+#' irm(scale(mtcars), family = "gaussian", sweeps = 60, seed = 1)
 irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), missing = NULL, hold_out = 0,
                 max_clusters = NULL, chains = 4, sweeps = 200, prior = irm_prior(), control = list(), seed = NULL,
                 run = NULL, ...) {
@@ -201,6 +119,39 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
   if (identical(prior$degrees, "compare")) compare_degrees(fit_with) else fit_with(nested)
 }
 
+#' Rare settings of a co-clustering
+#'
+#' The entries of the list that [irm()] takes as `control`, for example
+#' `irm(x, control = list(sampler = "collapsed", thin = 2))`.
+#'
+#' * `burn_in`: first sweeps to leave out of all averages; by default half of them.
+#' * `thin`: every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
+#' * `sampler`: `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
+#'   millions of blocks. Nested groups have a sampler of their own.
+#' * `split_merge`: TRUE (30), FALSE, or the number of proposals per sweep and mode, at most 65,536; from the 61st
+#'   sweep on a fifth of it.
+#' * `init`: list(row, col) of clusters to start all chains from. By default, chains start from as many random nodes as
+#'   `max_clusters` says, each with the nodes that share the most neighbours with it; for real values, from as many
+#'   random clusters.
+#' * `self`: in one-mode graphs, whether links of nodes to themselves count.
+#' * `assay`, `threshold`: for a SummarizedExperiment, which assay, and the value above which there is a link;
+#'   `threshold` also serves matrices.
+#' * `dim`: numbers of rows and columns of an edge list of indices, when the last ones may have no link.
+#' * `checkpoint`: a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] continues from there.
+#' * `checkpoint_sweeps`: 20 by default.
+#'
+#' @section Checkpoints: The file is written under another name in the same folder and then renamed, so that it is
+#'   complete at any time. Only a regular file is replaced, and a link of that name itself. A file that cannot be
+#'   written is an error before the run starts. If it cannot be written later on, there is a warning
+#'   (`weft_warning_checkpoint`), the run continues, and writing is tried again at every further checkpoint.
+#'
+#' @name irm_control
+#' @seealso [irm()], [irm_prior()], [irm_resume()]
+#' @examples
+#' fit <- irm(scale(mtcars) > 0, sweeps = 40, seed = 1, control = list(sampler = "collapsed", burn_in = 10))
+#' fit$n_clusters$col
+NULL
+
 irm_control <- function(burn_in = NULL, thin = NULL, sampler = c("blocked", "collapsed"), split_merge = TRUE,
                         init = NULL, self = FALSE, assay = NULL, threshold = NULL, dim = NULL, checkpoint = NULL,
                         checkpoint_sweeps = 20) as.list(environment())
@@ -212,7 +163,7 @@ irm_control <- function(burn_in = NULL, thin = NULL, sampler = c("blocked", "col
 #'   precision), or `"sample"`.
 #' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`, which stay between 1e-9 and 1e12.
 #' @param degrees whether nodes have propensities of their own, in nested groups: TRUE, FALSE or `"compare"`; see
-#'   [irm()].
+#'   `vignette("genes-by-samples")`.
 #' @return A list of class `weft_irm_prior` for [irm()].
 #' @export
 #' @examples
@@ -522,7 +473,7 @@ bind_along <- function(a, b, along) {
 #'
 #' @param object what [irm()] returned.
 #' @param sweeps how many more.
-#' @param checkpoint,checkpoint_sweeps see [irm()].
+#' @param checkpoint,checkpoint_sweeps see [`irm_control`].
 #' @param run see [weft_run()].
 #' @param ... not used.
 #' @return A new fit.
