@@ -25,6 +25,8 @@
 #'   with `keep = "all"`.
 #' @param max_parents the largest number of parents of a node: one number, or a named vector, as for [bn_scores()].
 #' @param posterior `"none"`, `"dag"` or `"order"`.
+#' @param control a list of settings that are rarely needed: `plus_one` and `slack`, as for [bn_scores()].
+#' @param run see [weft_run()]. A device has its own memory and, for `"dag"`, a higher limit of nodes.
 #' @param ... passed on to [bn_scores()].
 #' @return An object of class `weft_bn_exact` and `weft_bn`: `dag`, `score`, `edges` (\[from, to\], NULL without
 #'   `posterior`), `log_total` (logarithm of the sum over graphs of exp(score), times orders for `"order"`), and

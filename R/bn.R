@@ -1,133 +1,57 @@
 #' Learn a Bayesian network
 #'
-#' Learns by order and partition MCMC: chains move over orders of the nodes, or over their partitions into layers,
-#' with heated copies that swap states with their neighbours.
+#' @description
+#' `bn_learn()` learns which variables depend on which: a directed graph without cycles, in which every node depends on
+#' its parents. It searches for the best graph, or estimates the posterior probability of every edge.
 #'
-#' @section Three targets:
-#' `target = "max"` scores an order by its best graph. It is a search for the best graph; how often a graph is visited
-#' says nothing about its probability, and there are no edge posteriors.
+#' The shortest call is `bn_learn(x)`. It returns the best graph as the matrix `dag`, with 1 for an edge from the row's
+#' node to the column's. `bn_learn(x, target = "uniform")` also returns the posteriors of the edges, `edges`.
 #'
-#' `target = "sum"` scores an order by the sum over all graphs that it allows (Friedman and Koller 2003), draws a graph
-#' given each saved order, and estimates the posterior of every edge from these. Its prior is uniform over orders: a
-#' graph counts once for each order that it allows, which favours graphs with few edges. [bn_exact()] calls this
-#' posterior `"order"`.
+#' An edge is dependence given the variables in `x`, not proof of a cause.
+#' `vignette("from-expression-to-a-causal-network")` explains the targets, edges, missing values and resampling, and
+#' `vignette("how-weft-computes")` the chains and parent sets.
 #'
-#' `target = "uniform"` has a prior that is uniform over graphs, which [bn_exact()] calls `"dag"`. It goes over ordered
-#' partitions of the nodes (Kuipers and Moffa 2017): the nodes without parents, those whose parents are among these, and
-#' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it
-#' counts once.
-#'
-#' @section What an edge means: An edge is dependence given the variables in `x`. Where causes of several of them are
-#'   not among them, a posterior near 1 may belong to two effects of one hidden cause: see the figures on the page of
-#'   [gene_bayes()]. Directions are said by the model, and by `interventions`, [bn_conditions()] or [bn_time()].
-#'
-#' @section Halves of the rows: A posterior assumes that its model is true: with hidden variables, few rows or a
-#'   preselection of candidates, it is too confident. With `resample`, `edges` are means over the posteriors of so many
-#'   random halves of the rows, each computed by one ladder with a tenth of the steps, and `edges_all_rows` are those of
-#'   all rows; the rest of the result is from all rows. [gene_bayes()] does this, and its page says how often it was
-#'   right.
-#'
-#' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for
-#' each of `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves of orders: half of
-#' them place one node elsewhere, a quarter swap two nodes, a quarter two neighbours. Moves of layers: a quarter place
-#' one node in another layer or in one of its own, an eighth split a layer or join two, an eighth swap two nodes (half
-#' of these of neighbouring layers), a quarter draw a graph and reverse an edge, giving both its nodes new parents
-#' (Grzegorczyk and Husmeier 2008), and a quarter draw a graph and give a node new parents. `diagnostics$acceptance`
-#' tells how many of each were accepted.
-#'
-#' For `"max"` the best graph of every proposal is recorded, accepted or not; otherwise that of each saved step. From
-#' the last orders of its ladders (at most the best 64), a search for the best graph continues until the orders
-#' settle: each node in turn moves to its best place in the order until none has a better one, then some nodes that
-#' are near each other are moved to random places (a kick), and the order settles again; a worse result is discarded.
-#' Each ladder has one kick for every 100 `iterations`, but at most ten for each node. The graphs found are recorded
-#' too; `trace` and [update()] do not include this. `iterations = 0` does this alone, with a kick for each node: it
-#' gives a good network, often the best one, in a small part of the time.
-#'
-#' By default, a search of four ladders or more takes 20 steps and settles with all its kicks. It ends there if a
-#' quarter of its ladders, and at least four, reach the same best score (after an eighth of the kicks, if all do);
-#' otherwise it takes 1,000 steps and the same number of kicks again. `iterations` of the result says which. In 300
-#' searches (Asia, Child, Insurance, Alarm and Water, 300 to 5,000 rows, BDeu and BIC, all sets of at most four
-#' parents), 292 ended after 20 steps; 299 found a score at least as good as that of 50,000 steps, and one was 0.2
-#' nats below it.
-#'
-#' A search proves nothing. It has probably run for long enough when other seeds end at the same score; if they do
-#' not, give it more `iterations` and `chains`. [bn_exact()] gives a proof for up to some 27 nodes. Results depend on
-#' the seed alone, not on the number of threads or the back end; a device runs thousands of chains at once.
-#'
-#' @section Missing values: `na = "em"`, for `"max"`, completes the rows as [bn_search()] does and learns from them.
-#'   `na = "augment"`, for the other two targets, makes missing values part of the chains (data augmentation): given
-#'   completed data, a chain takes some steps and draws graphs; then parameters of the last graph are drawn from their
-#'   posterior, and missing values given these. `edges` are then the posterior given what was observed. This happens
-#'   `completions` times in each chain, in the first quarter without keeping graphs. Chains are not heated, and each
-#'   makes a table of scores every time: a few hundred tables in all. `dag` is the drawn graph with the most edges that
-#'   are likely, less those that are not, `score` that of its completed data; `table` is the last one. [bn_features()]
-#'   takes the result, [update()] does not. Columns must be all numbers or all categories; values must be missing at
-#'   random given those that are there.
-#'
-#' @section Which parent sets: Where nodes are few, all sets of at most four parents are scored. Where this would take
-#'   longer than the search, for some 29 nodes or more with thousands of rows, a search for the best graph scores only
-#'   the sets that it needs, unless `max_parents`, `candidates` or `plus_one` is given: pairs and small sets of each
-#'   node's candidates (what a greedy search around it finds, and the nodes that score best as its only parent), then,
-#'   wherever orders settle, each node's parents, and these less one, together with any other node. The orders settle
-#'   again with the new sets until nothing is new. So any node may become a parent, and a node may have up to 12
-#'   parents, but not every set has been examined: with `max_parents = 4`, all sets of up to four parents are scored.
-#'   `fit$table` holds the sets that were kept, and printing says so. Edge posteriors (`"sum"`, `"uniform"`) always
-#'   come from all sets that `max_parents` and `candidates` allow, at most four parents by default.
-#'
-#'   On ten networks of the Bayesian network repository with 8 to 76 nodes, three samples of 5,000 rows each, the
-#'   result scored as high as that of bnlearn's `hc()` or higher, in less time from 20 nodes on. On eight of them it
-#'   was compared with what is found among all sets of at most four parents: it scored as high or higher in 45 of 48
-#'   searches and was 11 (Hepar2) to 24 nats (Hailfinder) lower in three. With 1,000 rows, it was 13 nats below
-#'   `hc()` in one of 40 searches (Win95pts, BDeu), and .4 in another (Hepar2). On Andes, with 223 nodes, it is 20 to 25
-#'   nats below with 1,000 rows and 94 to 164 with 5,000.
-#'
-#'   The highest score does not have the fewest wrong edges, above all with BDeu and many nodes: on Win95pts 108 are
-#'   wrong, and 36 with `gamma` of 1 / sqrt(p), the default of [bn_search()]. Its page compares more networks; here, the
-#'   same prior leads to much the same networks in a fifth of its time or less.
-#'
-#' @inheritParams bn_scores
+#' @param x a data frame or matrix with a column per node, see [bn_scores()]; or the table that `bn_scores()` returned,
+#'   with its own `max_parents` and `score`.
 #' @param max_parents the largest number of parents of a node: one number, or a named vector (4 for nodes that it does
-#'   not name). `NULL`: 4; or for `"max"` with many nodes 12, in those sets that the search needs; see below.
-#' @param x a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (`max_parents`, `score` and
-#'   so on are then those of the table).
+#'   not name). `NULL`: 4; or for `"max"` with many nodes 12, in those sets that the search needs.
+#' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"` or `"bds"` for categories; `"bge"` for numbers; `"bic-cg"` or
+#'   `"aic-cg"` for both together. The default is `"bic-cg"` when some columns are doubles and others not.
 #' @param iterations steps of every chain; for `"max"`, 0 gives a quick answer. `NULL`: 20,000, or for `"max"` with
-#'   four ladders or more 20 or 1,000; see below.
-#' @param chains the number of independent ladders; `NULL`: 16 for `"max"`, otherwise 4.
-#' @param target `"max"`, `"sum"` or `"uniform"`; see below.
+#'   at least four chains 20, and 1,000 if they do not agree.
+#' @param chains the number of independent chains, each with its heated copies; `NULL`: 16 for `"max"`, otherwise 4.
+#' @param target `"max"`: the best graph. `"sum"` and `"uniform"`: edge posteriors, with a prior that is uniform over
+#'   orders of the nodes, or over graphs.
 #' @param top how many of the best graphs to keep.
 #' @param start an order (names) or network to start from; NULL: random.
-#' @param resample how many random halves of the rows to learn from as well, so that edge posteriors are averaged over
-#'   them; 0 for none. See below.
-#' @param control a list of settings that are rarely needed:
-#'   * `temperatures`: temperatures of a ladder, of which the first is 1; a single one means no heating. `NULL`: 1
-#'     and 2 for `"max"`; 1, 1.5, 2.5 and 4 for `"sum"`; 1, 1.3, 1.7 and 2.2 for `"uniform"`.
-#'   * `swap_every`: steps between swaps of neighbouring temperatures.
-#'   * `thin`: steps between saved scores and, except for `"max"`, between drawn graphs; `NULL`: chosen so that about
-#'     1,000 are saved.
-#'   * `burn_in`: except for `"max"`: steps before the first graph is drawn; NULL: a quarter.
-#'   * `completions`, `rounds`: see below and [bn_search()]; `completions` is 100 by default for `"augment"`.
-#' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`,
-#'   `slack`.
+#' @param resample how many random halves of the rows to average edge posteriors over; 0 for none. A posterior from all
+#'   rows is too confident when the model is not true.
+#' @param control a list of settings that are rarely needed, such as `temperatures` or `burn_in`: see
+#'   [`bn_learn_control`].
+#' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `interventions`. For missing values
+#'   `na = "drop"`; or `"em"` for `"max"`, and `"augment"` for the other targets.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @param run see [weft_run()]. Ranks and devices share the chains.
-#' @return An object of class `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `dags` (list of `dag` and `score`,
-#'   best first, no duplicates), `edges` (posterior \[from, to\]; NULL for `"max"`), `trace` (saved iteration x chain),
-#'   `diagnostics` (split R-hat and effective sample size of the scores, acceptance by kind of move, swaps between
-#'   temperatures; except for `"max"`, the greatest difference of an edge's posterior between chains).
-#' @seealso [bn_exact()], [bn_fit()], [bn_compare()], [plot.weft_bn()]
+#' @return An object of class `weft_bn`:
+#'   \item{dag, score, dags}{the best graph, a matrix \[from, to\], and its score; the `top` best graphs, each a list of
+#'     `dag` and `score`, best first, no duplicates}
+#'   \item{edges, edges_all_rows}{posterior \[from, to\], NULL for `"max"`; with `resample`, the mean over the halves,
+#'     and the posterior from all rows}
+#'   \item{trace}{saved iteration x chain}
+#'   \item{diagnostics}{R-hat and effective sample size of the scores, acceptance of moves and swaps, and the greatest
+#'     difference of an edge's posterior between chains}
+#' @seealso [bn_exact()], [bn_search()], [bn_fit()], [bn_compare()], [plot.weft_bn()], [bn_conditions()], [bn_time()]
 #' @export
 #' @examples
-#' set.seed(1)
-#' a <- sample(c("no", "yes"), 300, replace = TRUE)
-#' b <- ifelse(runif(300) < 0.8, a, "no")
-#' c <- ifelse(runif(300) < 0.9, b, "yes")
-#' d <- data.frame(a, b, c)
-#' fit <- bn_learn(d, iterations = 1000)
-#' fit
-#' bn_learn(d, iterations = 2000, target = "sum")$edges
-#' uniform <- bn_learn(d, iterations = 2000, target = "uniform", seed = 1)
-#' uniform$diagnostics$acceptance
-#' max(abs(uniform$edges - bn_exact(d, posterior = "dag")$edges))
+#' people <- as.data.frame(Titanic)
+#' people <- people[rep(seq_len(nrow(people)), people$Freq), c("Class", "Sex", "Age", "Survived")]
+#' fit <- bn_learn(people, seed = 1)
+#' fit$dag
+#' fit <- bn_learn(people, target = "uniform", iterations = 2000, seed = 1)
+#' round(fit$edges, 2)
+#' max(abs(fit$edges - bn_exact(people, posterior = "dag")$edges))
+#'
+#' bn_learn(mtcars, score = "bge", seed = 1)
 bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, chains = NULL,
                      target = c("max", "sum", "uniform"), top = 10, start = NULL, resample = 0, control = list(),
                      seed = NULL, run = NULL, ...) {
@@ -206,6 +130,28 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
   }
   record(fit, match.call(), chosen, started)
 }
+
+#' Rare settings of a network search
+#'
+#' The entries of the list that [bn_learn()] takes as `control`, for example
+#' `bn_learn(x, target = "sum", control = list(thin = 5))`.
+#'
+#' * `temperatures`: temperatures of a ladder of chains, of which the first is 1; a single one means no heating. `NULL`:
+#'   1 and 2 for `"max"`; 1, 1.5, 2.5 and 4 for `"sum"`; 1, 1.3, 1.7 and 2.2 for `"uniform"`.
+#' * `swap_every`: steps between swaps of neighbouring temperatures; 10 by default.
+#' * `thin`: steps between saved scores and, except for `"max"`, between drawn graphs; `NULL`: chosen so that about
+#'   1,000 are saved.
+#' * `burn_in`: except for `"max"`, steps before the first graph is drawn; `NULL`: a quarter.
+#' * `plus_one`, `slack`: as for [bn_scores()], which makes the table of scores.
+#' * `completions`, `rounds`: for missing values. For `"em"` see [bn_search()]; for `"augment"`, `completions` is how
+#'   often each chain completes the rows, 100 by default.
+#'
+#' @name bn_learn_control
+#' @seealso [bn_learn()]
+#' @examples
+#' d <- data.frame(a = rep(0:1, 20), b = rep(c(0L, 1L, 1L, 1L), 10), c = rep(0:1, each = 20))
+#' bn_learn(d, target = "sum", iterations = 1000, control = list(thin = 5, temperatures = 1), seed = 1)$edges
+NULL
 
 bn_learn_control <- function(temperatures = NULL, swap_every = 10, thin = NULL, burn_in = NULL, plus_one = TRUE,
                              slack = 20, completions = NULL, rounds = NULL) as.list(environment())
