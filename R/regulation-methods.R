@@ -5,7 +5,8 @@
 #' @section Columns: `from` and `to` are the regulator and its target.
 #'   * `weight`: from 0 to 1; the edges are ranked by it.
 #'   * `sign`: from -1 to 1: the sign of the regulator's effect, averaged over the times it was chosen. Where there is
-#'     evidence of interventions, the sign of the shift: -1 where the regulator was lowered and the target rose.
+#'     evidence of interventions, it is the sign of the shift, or the opposite sign if the regulator was lowered: -1
+#'     where the regulator was lowered and the target rose.
 #'   * `direction`: the share of this edge in the sum of the weights of both directions; `NA` where the target is not a
 #'     regulator.
 #'   * `frequency`: the share of the halves in which the regulator was chosen.
