@@ -1,64 +1,37 @@
 #' Principal components
 #'
-#' The first components of a wide or tall matrix, be it dense, sparse, on disk, on a device, or with missing values. The
-#' result is a [stats::prcomp()] object with additional elements, so that functions for those accept it:
-#' [stats::biplot()], [stats::screeplot()], factoextra, broom.
+#' `pca()` finds the first principal components of a matrix. The matrix may be wide or tall, dense or sparse, complete
+#' or with missing values, in memory, on disk or on a device. The shortest call is `pca(x, k)`. It returns a
+#' [stats::prcomp()] object with additional elements, so that functions for such objects accept it: [stats::biplot()],
+#' [stats::screeplot()], factoextra, broom.
 #'
-#' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` is V, `x` is U diag(d) and `sdev` is d
-#' / sqrt(max(1, n - 1)), each for k components. In each component the loading of largest absolute value is positive.
+#' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` (the loadings) is V, `x` (the scores)
+#' is U diag(d), and `sdev` is d / sqrt(max(1, n - 1)), each for k components. In each component, the loading of largest
+#' absolute value is positive.
 #'
-#' @section Methods: `"krylov"` is block Golub-Kahan-Lanczos with full reorthogonalisation and a Rayleigh-Ritz step;
-#'   `"gram"` computes eigenvectors of the smaller Gram matrix (a few of many by Chebyshev-filtered subspace iteration)
-#'   and then corrects the accuracy that squaring lost. Both reach machine precision, and find values of any
-#'   multiplicity and any number of components. `"auto"` takes the cheaper one. `"gs"` and `"nipals"` find one component
-#'   after another (GS-PCA keeps them orthogonal, NIPALS does not); they are slower, and kept for comparison and for
-#'   missing values.
+#' `vignette("components-of-wide-data")` describes methods, accuracy, missing values, devices and ranks.
 #'
-#' @section Convergence: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tolerance`
-#'   times the largest d, so that singular values have at most this error. `stop = "paper"` (for `"gs"` and `"nipals"`)
-#'   stops when d changes by at most `tolerance` between iterations, in the units of the data: it depends on their scale
-#'   and leaves angles of the order of the square root of `tolerance`. Components that did not converge are named in a
-#'   warning and marked in `converged`. Singular values below max(n, p) times the machine precision times the largest
-#'   are set to 0, with a warning; their vectors are orthonormal.
-#'
-#' @section Missing values: `"nipals"` and `"gs"` regress on the observed values. That is not the least-squares fit;
-#'   `na = "em"` is: missing cells are replaced by their fit and means are estimated again, until neither changes. Such
-#'   steps are few, because the cells are extrapolated from several of them (Anderson 1965); the squares of what is
-#'   observed decrease all the same. All of these run on either back end; on a device the matrix has to fit into its
-#'   memory. Rows and columns without any value are an error.
-#'
-#' @section Over ranks: With `weft_run(ranks = TRUE)`, every rank calls with its own rows, in the order of the ranks,
-#'   and their `weights`; the columns and all other arguments are the same. Sums over rows are added up over the ranks,
-#'   so that a pass communicates some tens of times p numbers (or, once, p by p), however many rows there are; with
-#'   fewer rows than columns, vectors over rows are communicated too. The result, with the scores of all rows, is that
-#'   of the whole matrix up to rounding. This holds for methods `"krylov"` and `"gram"`, complete data and weights above
-#'   0. Ranks should run on machines of one kind: they take the same steps because they compute the same bits.
-#'
-#' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (centred implicitly, never made dense)
-#'   or a list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix,
-#'   [weft_store()] or [weft_file()] (read in blocks), or a [weft_upload()] handle.
-#' @param k the number of components; all min(n, p) when missing.
-#' @param method see below.
-#' @param center,scale `TRUE`, `FALSE`, or one number per column. `scale = TRUE` divides by the standard deviation
-#'   (constant columns by 1, with a warning).
+#' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (never made dense), or a list of them
+#'   (blocks of rows); a DelayedMatrix, [weft_store()] or [weft_file()] (read in blocks); a SummarizedExperiment
+#'   (samples in its columns); or a [weft_upload()] handle.
+#' @param k the number of components; by default, all min(n, p).
+#' @param method `"auto"` chooses the cheaper one of `"krylov"` and `"gram"`. `"gs"` and `"nipals"` are slower.
+#' @param center,scale `TRUE`, `FALSE`, or one number per column. `scale = TRUE` divides by the standard deviation, and
+#'   constant columns by 1, with a warning.
 #' @param weights weights of rows, as if each row were repeated that many times.
-#' @param na `"fail"`, or `"em"` for the least-squares fit of the observed values.
-#' @param assay for a SummarizedExperiment: the assay's name or number.
+#' @param na `"fail"` makes missing values an error (`"gs"` and `"nipals"` accept them); `"em"` finds the least-squares
+#'   fit to the observed values.
+#' @param assay for a SummarizedExperiment: the name or number of the assay.
 #' @param control a list of settings that are rarely needed:
 #'   * `col_weights`: weights of columns; they become part of the `scale` of the result.
-#'   * `tolerance`: accuracy; see below. Default 1e-12, for `"gs"` and `"nipals"` 1e-8, for `stop = "paper"` 1e-7.
-#'   * `stop`: `"residual"` or `"paper"`; see below.
-#'   * `max_iterations`: the largest number of iterations: of each component, or of the block.
-#'   * `precision`: `"single"` stores a dense matrix as 32-bit floats while it iterates, adds in double precision,
-#'     and ends with a step in double precision: singular values are then accurate to about 1e-12 of the largest (those
-#'     below 1e-6 of it to 1e-7), loadings to about 1e-7 over the relative gap between singular values.
+#'   * `tolerance`: the accuracy. Default 1e-12; 1e-8 for `"gs"`, `"nipals"` and `na = "em"`; 1e-7 for `stop = "paper"`.
+#'   * `stop`: `"residual"`, or `"paper"` for the rule of the GS-PCA paper (for `"gs"` and `"nipals"`).
+#'   * `max_iterations`: the largest number of iterations, for each component or for the block.
+#'   * `precision`: `"double"`, or `"single"` to iterate over a dense matrix in 32-bit floats.
 #'   * `block_size`: how many bytes of a DelayedMatrix, store or file to hold at once; data that fit are read only
 #'     once.
-#' @param run see [weft_run()]. With `ranks = TRUE`, `x` holds this rank's rows of a matrix that the ranks of a job
-#'   share, and all ranks get the result of the whole; see below. Devices share the rows for methods `"krylov"` and
-#'   `"gram"` (which is `"krylov"` where there are fewer rows than columns) and complete matrices in memory, dense or
-#'   sparse; the result is that of one device up to rounding.
-#' @param seed a whole number for the random start; by default it comes from R's generator.
+#' @param seed a whole number for the random start; by default, it comes from R's generator.
+#' @param run see [weft_run()]. Devices share the rows. Each rank gives its own rows and gets the whole result.
 #' @param ... not used: any further argument is an error, which gives the name that an argument of [stats::prcomp()] has
 #'   here.
 #' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in
@@ -68,14 +41,13 @@
 #' @seealso [predict.weft_pca()], [plot.weft_pca()], [pca_choose_k()], [pca_reduced_dim()]
 #' @export
 #' @examples
-#' fit <- pca(iris[1:4], k = 2, scale = TRUE)
+#' fit <- pca(USArrests, k = 2, scale = TRUE)
 #' fit
-#' summary(fit)
-#' head(predict(fit, iris[1:4]))
+#' head(predict(fit, USArrests))
 #'
-#' gaps <- as.matrix(iris[1:4])
-#' gaps[cbind(1:20, rep(1:4, 5))] <- NA
-#' pca(gaps, k = 2, na = "em")
+#' seen <- as.matrix(iris[1:4])
+#' seen[cbind(1:20, rep(1:4, 5))] <- NA
+#' pca(seen, k = 2, na = "em")
 pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"), center = TRUE, scale = FALSE,
                 weights = NULL, na = c("fail", "em"), assay = NULL, control = list(), seed = NULL, run = NULL, ...) {
   run <- as_run(run, ranks = TRUE, dry_run = TRUE)
