@@ -10,7 +10,7 @@
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one per row.
-#' @param kernel a kernel of [kernel_sum()] that is positive definite in as many dimensions as `x` has.
+#' @param kernel one of [`?kernels`][kernels] that is positive definite in as many dimensions as `x` has.
 #' @param bandwidth as for [kernel_sum()].
 #' @param noise variance of the noise, positive.
 #' @param variance variance of the process.

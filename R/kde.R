@@ -30,7 +30,7 @@
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param bandwidth see below.
-#' @param kernel a kernel of [kernel_sum()].
+#' @param kernel the name of a kernel, see [`?kernels`][kernels].
 #' @param rel_error greatest relative error of densities, by default 1e-4; 0 is exact.
 #' @param tree the type of the tree that is built; see [kernel_tree()]. By default, no tree is built in one dimension
 #'   for kernels that [kernel_sum()] sums along a line.

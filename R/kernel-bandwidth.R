@@ -19,7 +19,7 @@
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param grid multiples of `shape` to score; the default is 24 values about the rule of thumb.
 #' @param criterion `"lscv"` or `"lcv"`.
-#' @param kernel a kernel of [kernel_sum()] except the polynomial one; the Cauchy kernel in one dimension only.
+#' @param kernel one of [`?kernels`][kernels] except the polynomial one; the Cauchy kernel in one dimension only.
 #' @param shape the bandwidths that a value of 1 in the grid stands for, one per dimension. With `shape = 1`, the
 #'   default when `grid` is given, the values of the grid are the bandwidths themselves. Without a grid, `shape` is
 #'   Scott's rule.

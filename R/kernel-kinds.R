@@ -9,6 +9,43 @@ kernel_kind <- function(value, log_radial, cost, definite = 0, nu = NULL, native
   list(value = value, log_radial = log_radial, cost = cost, definite = definite, nu = nu, native = native)
 }
 
+#' Kernels
+#'
+#' The kernels of [kernel_sum()] and of the functions that are built on it, such as [kde()] and [kernel_regression()].
+#'
+#' In the table, \eqn{r} is the Euclidean distance and \eqn{h} the bandwidth. None of the kernels is normalised:
+#'
+#' | `kernel` | \eqn{k} | |
+#' |---|---|---|
+#' | `"gaussian"` | \eqn{\exp(-r^2 / 2h^2)} | |
+#' | `"epanechnikov"` | \eqn{1 - r^2/h^2} | 0 from \eqn{r = h} on |
+#' | `"laplacian"`, `"matern12"` | \eqn{\exp(-r/h)} | |
+#' | `"triangular"` | \eqn{1 - r/h} | 0 from \eqn{r = h} on |
+#' | `"uniform"` | 1 | where \eqn{r \le h}: the boundary counts |
+#' | `"biweight"` | \eqn{(1 - r^2/h^2)^2} | 0 from \eqn{r = h} on |
+#' | `"cosine"` | \eqn{\cos(\pi r / 2h)} | 0 from \eqn{r = h} on |
+#' | `"cauchy"` | \eqn{1 / (1 + r^2/h^2)} | |
+#' | `"matern32"` | \eqn{(1 + u) e^{-u}} | \eqn{u = \sqrt 3\, r/h} |
+#' | `"matern52"` | \eqn{(1 + u + u^2/3) e^{-u}} | \eqn{u = \sqrt 5\, r/h} |
+#' | `"matern72"` | \eqn{(1 + u + 2u^2/5 + u^3/15) e^{-u}} | \eqn{u = \sqrt 7\, r/h} |
+#' | `"wendland"` | \eqn{(1 - r/h)^4 (4r/h + 1)} | 0 from \eqn{r = h} on |
+#' | `"polynomial"` | \eqn{(scale\, x \cdot y + offset)^{degree}} | exact products only |
+#'
+#' If the bandwidth is one number, it is \eqn{h}. A vector scales each dimension. A matrix is a covariance: \eqn{r} is
+#' then the Mahalanobis distance, and \eqn{h = 1}.
+#'
+#' The Gaussian, Laplacian, Cauchy and Matern kernels are positive definite in any number of dimensions. Wendland's
+#' kernel (1995) is positive definite in up to three.
+#'
+#' @name kernels
+#' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
+#' minimal degree, Advances in Computational Mathematics 4, 389-396.
+#' @seealso [kernel_sum()], [kernel_polynomial()], [kernel_bandwidth()]
+#' @examples
+#' kernel_sum(c(0, 1, 2), 0, kernel = "gaussian", bandwidth = 1)
+#' kernel_sum(c(0, 1, 2), 0, kernel = "wendland", bandwidth = 2)
+NULL
+
 inside <- function(r, v) ifelse(r < 1, v, 0)
 
 kernel_kinds <- list(

@@ -1,152 +1,49 @@
 #' Kernel sums with guaranteed error
 #'
-#' \eqn{f_c(q) = \sum_i w_{ic}\, k(q, x_i)} for every query \eqn{q}, exactly or within an error that holds for every
-#' query.
+#' `kernel_sum()` adds up a kernel, such as a Gaussian, over many points:
+#' \eqn{f(q) = \sum_i w_i\, k(q, x_i)} at every query \eqn{q}. The shortest call is `kernel_sum(x, bandwidth = h)`,
+#' which sums over the rows of `x`, at each of these rows. It returns one number for each row. This sum is exact, or
+#' within a bound that you choose and that holds for every query.
 #'
-#' In the table, \eqn{r} is the Euclidean distance and \eqn{h} the bandwidth. None of the kernels is normalised:
+#' [`?kernels`][kernels] lists the kernels with their formulas. `vignette("a-million-points")` describes the methods,
+#' their bounds, lower precision, CUDA devices and ranks.
 #'
-#' | `kernel` | \eqn{k} | |
-#' |---|---|---|
-#' | `"gaussian"` | \eqn{\exp(-r^2 / 2h^2)} | |
-#' | `"epanechnikov"` | \eqn{1 - r^2/h^2} | 0 from \eqn{r = h} on |
-#' | `"laplacian"`, `"matern12"` | \eqn{\exp(-r/h)} | |
-#' | `"triangular"` | \eqn{1 - r/h} | 0 from \eqn{r = h} on |
-#' | `"uniform"` | 1 | where \eqn{r \le h}: the boundary counts |
-#' | `"biweight"` | \eqn{(1 - r^2/h^2)^2} | 0 from \eqn{r = h} on |
-#' | `"cosine"` | \eqn{\cos(\pi r / 2h)} | 0 from \eqn{r = h} on |
-#' | `"cauchy"` | \eqn{1 / (1 + r^2/h^2)} | |
-#' | `"matern32"` | \eqn{(1 + u) e^{-u}} | \eqn{u = \sqrt 3\, r/h} |
-#' | `"matern52"` | \eqn{(1 + u + u^2/3) e^{-u}} | \eqn{u = \sqrt 5\, r/h} |
-#' | `"matern72"` | \eqn{(1 + u + 2u^2/5 + u^3/15) e^{-u}} | \eqn{u = \sqrt 7\, r/h} |
-#' | `"wendland"` | \eqn{(1 - r/h)^4 (4r/h + 1)} | 0 from \eqn{r = h} on |
-#' | `"polynomial"` | \eqn{(scale\, x \cdot y + offset)^{degree}} | exact products only |
+#' @section Errors: By default, the result is exact: it is within 1e-12 of \eqn{\sum |w| k}. With a `rel_error`
+#'   \eqn{\varepsilon} and an `abs_error` \eqn{\tau}, the result is within \eqn{\varepsilon f + \tau} of the sum, for
+#'   every query and column of weights (\eqn{\varepsilon \sum |w| k + \tau} with weights of both signs).
 #'
-#' The Gaussian, Laplacian, Cauchy and Matern kernels are positive definite in any number of dimensions, Wendland's
-#' (1995) in up to three.
-#'
-#' A bandwidth that is one number is \eqn{h}; a vector scales each dimension; a matrix is a covariance, so that
-#' \eqn{r} is the Mahalanobis distance and \eqn{h = 1}.
-#'
-#' @section Errors: With `rel_error` \eqn{\varepsilon} and `abs_error` \eqn{\tau} the result is within
-#'   \eqn{\varepsilon f + \tau} of the sum for every query and column (\eqn{\varepsilon \sum |w| k + \tau} with weights
-#'   of both signs). When both are zero, the default, the result is exact: within 1e-12 of \eqn{\sum |w| k}, and
-#'   exactly 0 beyond the reach of a compact kernel; kernel values below 1e-299 may count as 0. Relative errors below
-#'   1e-12 are treated as exact. Sums of the polynomial kernel are within 1e-12 of
-#'   \eqn{\sum |w| (|scale|\, \|x\| \|y\| + |offset|)^{degree}}.
-#'
-#'   `confidence` below 1 lets the bound fail with probability at most `1 - confidence` for a query and column, by the
-#'   central limit theorem: trees may then sample nodes, and `method = "montecarlo"` draws references until the bound
-#'   holds. `method = "auto"` walks trees in this way; to draw references was slower on all data tried.
-#'
-#'   With `log = TRUE` the result is the logarithm. It is finite where the sum underflows (for the Gaussian, Laplacian
-#'   and Matern kernels) and `-Inf` where the sum is 0; \eqn{\varepsilon} then bounds the ratio.
-#'
-#' @section Methods: `"direct"` computes every pair with vector instructions. `"tree"` walks a tree of the queries and
-#'   one of the references and bounds whole nodes, by the mean square distance from the query: every kernel here except
-#'   the uniform one is convex in the squared distance, so its value at the mean and a chord bracket the node's sum.
-#'   Nodes with the largest error are expanded first. `nodes = "bounds"` uses nothing else. `"series"` also gathers
-#'   nodes that are far from a group of queries, or small compared with the bandwidth, into one Taylor series about
-#'   the group's centre, translated from Hermite moments of the nodes, with a bound on the truncated terms. This is
-#'   for the Gaussian kernel in up to 6 dimensions, and saves most with wide bandwidths and small errors. `"samples"`
-#'   (with `confidence` < 1) draws references from each of the remaining nodes until the confidence interval of their
-#'   mean keeps the error, when that takes fewer pairs than computing them. `"auto"` uses each where it applies and
-#'   saves time; `weft_run(verbose = TRUE)` says how many nodes and pairs were treated in which way.
-#'
-#'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells
-#'   narrower than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not
-#'   grow with the number of references in reach. Exact sums are as accurate as direct ones; the Gaussian kernel is a
-#'   series, truncated where the rest is within the tolerance. `"auto"` chooses this method wherever it applies,
-#'   except for the smallest sums, and where a mesh is much less work.
-#'
-#'   `"mesh"` is for the Gaussian kernel in one to three dimensions, within an error: weights are spread over the nodes
-#'   of a regular grid, the nodes convolved with the kernel, one dimension after another, and sums gathered from the
-#'   nodes around each query, in time that hardly depends on how many references are in reach. Its error, as a share of
-#'   the summed weights, is known beforehand: it is found for the windows and the convolution as they are computed.
-#'   Queries whose sum is so small that this share would break `rel_error` and `abs_error` are summed by trees or
-#'   directly. `"auto"` chooses it where it is much less work than trees, a line or all pairs. On a device, its result
-#'   has the same bits in every run.
-#'
-#'   Otherwise, `method = "auto"` begins to traverse the trees, and gives up when the rest would be more work than the
-#'   direct sum; `weft_run(verbose = TRUE)` says which was used. Work is counted and predicted, not timed, so that equal
-#'   calls use the same method and give the same bits on the CPU, with any number of threads.
-#'
-#'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra
-#'   of the Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of
-#'   references by pivoted Cholesky; positive definite kernels; with `rel_error` or `abs_error` > 0) are for smooth
-#'   kernels in many dimensions. They check their bound for every query and compute queries that miss it exactly.
-#'   `"auto"` uses none of them. A reduced set is worth trying where there are many points and the bandwidth is wide
-#'   compared with their spread (1.2e5 normal points in 10 dimensions, `bandwidth = 8`, `rel_error = 0.01`: 22 s of
-#'   processor time, 35 s directly); samples and features were slower than direct sums or bounds on all data tried.
-#'
-#' @section Less than double precision: With a `rel_error` of 1e-3 or more, `method = "auto"` computes direct sums of
-#'   many pairs on the CPU in single precision, except for queries whose bound exceeds the error, which it computes in
-#'   double precision: rounding is then part of the error. `precision = "single"` sums directly in 32-bit floats, with
-#'   coordinates relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate
-#'   a pair of 16-bit floats: for the Gaussian, Epanechnikov, biweight and cosine kernels, up to 36 dimensions and one
-#'   column of weights; otherwise, and on the CPU, it is `"single"`. The result has an attribute `"error_bound"`, the
-#'   greatest error of each query. Both precisions are refused for the uniform kernel, for logarithms, and where the
-#'   bound would exceed `rel_error` and `abs_error`, or, when both are zero, 1% of the summed weights.
-#'
-#' @section Devices: On a CUDA device `method = "direct"` sums every pair, in double precision with the same guarantee
-#'   as on the CPU, with several columns of weights, leave-one-out sums, logarithms and bandwidths of any form. `"tree"`
-#'   sorts the points into a grid of cells and sums the pairs within reach, exactly. For a compact kernel nothing else
-#'   is needed; other kernels are cut off where the rest adds less than the tolerance, and queries whose sums are too
-#'   small for that are summed directly. `"auto"` chooses the grid when a sample shows that few pairs are near each
-#'   other. Polynomial kernels and the methods `"montecarlo"`, `"features"` and `"nystrom"` run on the CPU. A result
-#'   that comes from a device has an attribute `"backend"`.
-#'
-#' @section Ranks: With `weft_run(ranks = TRUE)`, every rank of a job (see [weft_ranks()]) calls the function with its
-#'   own part of the references, weights and queries, and gets the sums for its own queries over the references of all
-#'   ranks. Parts may be empty or of any size. The sums are those of one rank: exact ones to 1e-12, others within the
-#'   same bounds, with `leave_one_out` the query's own reference left out. Points are first redistributed by location:
-#'   the ranks are halved repeatedly, and each half takes one side of a coordinate, so that all ranks have about as many
-#'   points. Then each rank sends the others those of its references that their queries need: none that are
-#'   beyond the reach of a compact kernel or too far away to matter, and one point for many whose kernel values hardly
-#'   differ. A rank that has finished takes over queries of slower ones: of ranks with more than 1 /
-#'   `getOption("weft.balance")` times its work, by default twice. All arguments but the data must be the same
-#'   everywhere. `weft_run(verbose = TRUE)` prints what each rank did and sent.
-#'
-#'   With `confidence` below 1, `"montecarlo"` and `"features"` draw from the references of all ranks, in the order of
-#'   the ranks, what one rank would: equal seeds give the sums of one rank to rounding, 1e-9 or better, however many
-#'   ranks there are. Without a seed rank 0 draws the key for all. Nodes of trees are estimated by bounds, which draw
-#'   nothing and hold for certain, or by samples with `nodes = "samples"`. Within their bound, sums by trees depend on
-#'   how the points are distributed over the ranks and on which queries another rank took over, so that they may
-#'   differ between runs by as much as the tolerance allows, even sampled ones with equal seeds. `nodes = "series"`
-#'   and `method = "nystrom"` are errors.
-#'
-#' @param x the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers
-#'   in one dimension. Columns match those of `reference` by position.
-#' @param reference the points over which to sum; by default the queries themselves.
+#' @param x the queries, at which to sum: a numeric matrix or data frame with one point per row, or a vector of numbers
+#'   in one dimension. Its columns match the columns of `reference` by position.
+#' @param reference the points over which to sum; by default, these are the rows of `x`.
 #' @param weights `NULL` for 1, a vector with one number per reference, or a matrix with one column per sum. Weights
 #'   may have any sign.
-#' @param kernel,bandwidth see the table.
-#' @param rel_error see below; `rel_error` is from 0 to 1.
-#' @param method `"auto"`, `"direct"`, `"tree"`, `"line"`, `"mesh"`, `"montecarlo"`, `"features"` or `"nystrom"`.
-#' @param log whether to give logarithms.
-#' @param leave_one_out whether to leave reference `i` out of the sum of query `i`; the references must be the
-#'   queries.
+#' @param kernel the name of a kernel, see [`?kernels`][kernels], or [kernel_polynomial()].
+#' @param bandwidth one number, the width of the kernel; one number per dimension; or a covariance matrix, for
+#'   Mahalanobis distances.
+#' @param rel_error the permitted relative error, from 0 (exact) to 1.
+#' @param method `"auto"` chooses `"direct"`, `"tree"`, `"line"` or `"mesh"` by predicted work. `"montecarlo"`,
+#'   `"features"` and `"nystrom"` are approximations for smooth kernels in many dimensions.
+#' @param log whether to return the logarithms of sums.
+#' @param leave_one_out whether to leave reference `i` out of the sum of query `i`. The references must be the queries.
 #' @param control a list of settings that are rarely needed:
-#'   * `abs_error`, `confidence`: see below; `rel_error` is from 0 to 1.
-#'   * `nodes`: how the nodes of trees are estimated; see Methods.
-#'   * `tree`: a [kernel_tree()] of the references, so that it is built only once; it may be given in place of
-#'     `reference`. It is used as it is when the bandwidth is one number; otherwise a tree of the rescaled points is
-#'     built.
-#'   * `precision`: `"double"`, `"single"` or `"tensor"`.
-#' @param run see [weft_run()]. Devices share the queries; ranks are described below.
-#' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
+#'   * `abs_error`: a permitted absolute error, in addition to `rel_error`. The default is 0.
+#'   * `confidence`: the probability with which the bound holds for a query and column. The default is 1.
+#'   * `nodes`: how trees estimate their nodes: `"auto"`, `"bounds"`, `"series"` or `"samples"`.
+#'   * `tree`: a [kernel_tree()] of the references, so that it is built only once. It may stand in place of `reference`.
+#'   * `precision`: `"double"` (the default), `"single"` or `"tensor"`.
+#' @param seed a whole number for random draws and for trees of type `"rp"`; by default, it comes from R's generator.
+#' @param run see [weft_run()]. Devices share the queries. Each rank gives its own part of the data.
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `x`.
-#' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
-#' minimal degree, Advances in Computational Mathematics 4, 389-396.
-#' @seealso [kde()], [kernel_regression()], [kernel_tree()]
+#' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `x`. Results
+#'   of a device have an attribute `"backend"`.
+#' @seealso [`?kernels`][kernels], [kde()], [kernel_regression()], [kernel_tree()]
 #' @export
 #' @examples
-#' set.seed(1)
-#' x <- matrix(rnorm(2000), ncol = 2)
-#' q <- matrix(rnorm(10), ncol = 2)
-#' kernel_sum(q, x, bandwidth = 0.3)
-#' kernel_sum(q, x, weights = cbind(1, x[, 1]), kernel = "epanechnikov", bandwidth = 0.5)
-#' kernel_sum(x, bandwidth = 0.1, rel_error = 0.01, leave_one_out = TRUE)[1:3]
+#' kernel_sum(faithful, bandwidth = c(0.3, 5))[1:3]
+#' places <- cbind(eruptions = c(2, 4), waiting = c(55, 80))
+#' kernel_sum(places, faithful, bandwidth = c(0.3, 5), rel_error = 0.01)
+#' kernel_sum(faithful$waiting, weights = cbind(1, faithful$eruptions), kernel = "epanechnikov", bandwidth = 4)[1:3, ]
+#' kernel_sum(faithful$waiting, bandwidth = 4, leave_one_out = TRUE)[1:3]
 kernel_sum <- function(x, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
                        method = c("auto", "direct", "tree", "line", "mesh", "montecarlo", "features",
                                   "nystrom"), log = FALSE, leave_one_out = FALSE, control = list(), seed = NULL,

@@ -127,7 +127,7 @@ kernel_value_matrix <- function(a, b, h, kernel) {
   kernel_by_hand(kernel, r)
 }
 
-# Every kernel's definition in ?kernel_sum, at h = 1.
+# Every kernel's definition in ?kernels, at h = 1.
 kernel_by_hand <- function(kernel, r) {
   u <- r * switch(kernel, matern32 = sqrt(3), matern52 = sqrt(5), matern72 = sqrt(7), NA)
   switch(kernel,
