@@ -132,8 +132,7 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, by = c("
   chosen <- choose_for_long_tuples(run, pack, ways, order, columns, keep)
   if (run$dry_run) return(dry_plan("mi_tuples", chosen))
   found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), search_list(order, keep),
-                 run_control(chosen$name, run$threads, run$progress, pack$names, "Searching tuples",
-                             devices_for(run$devices, chosen$name)[1L]))
+                 run_control(chosen$name, run$threads, run$progress, pack$names, "Searching tuples"))
   record(new_result(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
          chosen, started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
          searched = ways)

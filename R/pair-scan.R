@@ -114,8 +114,7 @@ pair_scan <- function(x, outcome, covariates = NULL, top = 1000, features = NULL
   chosen <- choose_for_scan(run, model, use, top, df, permutations)
   if (run$dry_run) return(dry_plan("pair_scan", chosen))
   if (is.null(pairs)) {
-    there <- run_control(chosen$name, run$threads, run$progress, variants$names, "Scanning pairs",
-                         devices_for(run$devices, chosen$name)[1L])
+    there <- run_control(chosen$name, run$threads, run$progress, variants$names, "Scanning pairs")
     found <- screen_pairs(variants, model, use, df, top, control, there)
     chance <- if (permutations > 0) permuted_greatest(variants, model, use, df, permutations, key, there)
   } else {
