@@ -432,7 +432,7 @@ draw_table <- function(input, node, parents, rows, ess, key, stream) {
        probability = array(probability, dim(counts), dimnames = input$labels[c(node, parents)]))
 }
 
-# Of the normal-Wishart posterior behind BGe: R the posterior scatter matrix, s the residual of the node given its l
+# For the normal-Wishart posterior behind BGe: R, the posterior scatter matrix, s the residual of the node given its l
 # parents in it; variance s / chi^2 with n + l + 3 degrees of freedom (alpha_w - p + l + 1 + n), slopes normal with
 # covariance variance x (R of the parents)^-1, and the mean's height with variance / (n + 1).
 draw_line <- function(input, node, parents, rows, scatter, key, stream) {

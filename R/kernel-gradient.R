@@ -26,7 +26,8 @@
 #'   \eqn{\sqrt{A_jj}} (the bandwidth) within `rel_error` times \eqn{c \sum |w| g}, and a trace within `rel_error`
 #'   times \eqn{c\, \mathrm{tr}(A^{-1}) \sum |w| (g + c' g')}, g' and c' being of g what g and c are of the kernel. The
 #'   sums that they are made of have smaller errors: with R bandwidths from one end of the points to the other, by a
-#'   factor of 2 R for gradients, and by its square for traces. With `rel_error = 0` rounding leaves some 1e-15 times R, or its square.
+#'   factor of 2 R for gradients, and by its square for traces. With `rel_error = 0` rounding leaves some 1e-15 times R,
+#'   or its square.
 #'
 #' @param x,reference,weights,kernel,bandwidth see [kernel_sum()]; one column of weights, and a kernel of the table.
 #' @param rel_error from 0 to 1; see below.
@@ -129,7 +130,7 @@ gradient_frame <- function(query, reference, given) {
        trace = sum(diag(inverse)), bandwidths = max(reach / sqrt(diag(inverse))), square = sum(reach^2))
 }
 
-# Of one slope: sums of w g, A^-1 sums of w g (x - q), and of w g |A^-1 (x - q)|^2. With errors e of the sums of w g and
+# For one slope: sums of w g, A^-1 sums of w g (x - q), and of w g |A^-1 (x - q)|^2. With errors e of the sums of w g and
 # w g x, the second have errors of at most 2 e times `ends`, the third 4 e times the square of the longest A^-1 x.
 gradient_sums <- function(slope, frame, weights, trace, rel_error, sum_of) {
   x <- frame$reference

@@ -111,7 +111,7 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   weights
 }
 
-# Without the pairs none of which is a target.
+# Pairs with at least one target.
 of_targets <- function(weights, targets) {
   if (!is.null(targets)) weights[-targets, -targets] <- 0
   weights

@@ -15,7 +15,7 @@
 #'
 #' There are p(p-1)(p-2)/6 triples: 166 million for a thousand features; ten thousand features need a device. 250
 #' features have 158 million tuples of four, for a device. The CPU counts tuples one by one, so choose their features
-#' first, for instance those of the best pairs.
+#' first, for instance the members of the best pairs.
 #'
 #' @inheritParams mi_pairs
 #' @inheritSection mi_rank Missing values

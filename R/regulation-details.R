@@ -111,5 +111,8 @@
 #' Slawek, Arodz (2013). ENNET: inferring large gene regulatory networks from expression data using gradient boosting.
 #' *BMC Systems Biology* 7, 106.
 #' @seealso [regulation()], [as.data.frame.weft_regulation()]
+#' @examples
+#' net <- regulation(as.matrix(mtcars), seed = 1)
+#' head(as.data.frame(net))
 #' @name regulation_details
 NULL

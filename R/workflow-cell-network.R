@@ -113,7 +113,7 @@ held_out_prediction <- function(counts, size, metacell, aims, seed, run) {
   c(colMeans(each), lost = mean(less), error = if (length(less) > 1L) stats::sd(less) / sqrt(length(less)) else 0)
 }
 
-# Of the variance of a target in y, by least squares on its five heaviest regulators in x.
+# The share of the variance of a target in y that its five heaviest regulators in x explain, by least squares.
 explained_by <- function(weight, x, y, target) {
   best <- names(utils::head(sort(weight[weight > 0], decreasing = TRUE), 5L))
   fit <- stats::.lm.fit(cbind(1, x[, best, drop = FALSE]), x[, target])

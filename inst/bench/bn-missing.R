@@ -5,7 +5,8 @@
 # em: random graphs of degree 3 (bn-peers.R), one value in ten or three in ten missing: completely at random (MCAR), or
 # in every second column, with a probability that depends on the column before it (MAR, the same share of these). SHD
 # of classes; ratios of SHD + 1 with 95 % intervals. augment: graphs drawn uniformly, categories with parameters from
-# the prior of BDeu with ess = 4, so that the posterior of complete data is right by construction; numbers with slopes of variance 1.
+# the prior of BDeu with ess = 4, so that the posterior of complete data is right by
+# construction; numbers with slopes of variance 1.
 suppressPackageStartupMessages(library(weft))
 source("inst/bench/bench.R")
 given <- commandArgs(TRUE)

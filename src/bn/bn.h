@@ -26,7 +26,7 @@ extern "C" {
 /* Matrices over [child, parent] are p × p, column major: entry child + p * parent. */
 typedef struct weft_bn_problem {
   size_t n, p;
-  double completions;    /* of each row of data among the n, which count as so many times fewer; 1: they are the data */
+  double completions;    /* of each row of data among the n, each counts as 1 / completions; 1: they are the data */
   const int32_t *codes;  /* n × p levels from 0; NULL for BGe */
   const int32_t *levels; /* p; NULL for BGe */
   /* mixed columns: which nodes are numbers, which have one level each; n × p numbers of variance about 1, 0 for

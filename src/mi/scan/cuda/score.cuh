@@ -281,7 +281,7 @@ template <int L> __device__ static inline bool factor(const pair_state<L> &state
   return true;
 }
 
-/* What errors of sums do to a pair, but for those of an outcome. */
+/* What errors of sums do to a pair; errors of an outcome are separate. */
 template <int L> struct pair_errors {
   double reach[L * L]; /* at least the length of z less what X explains */
   double many[L * L];  /* 1 + |coefficients of X in z| */

@@ -313,7 +313,7 @@ static double greatest_of(const double *column, const double *root, size_t n)
 /* The greatest multiple of a step that `digits` digits can write. */
 static double limit_of(int base, int digits) { return (pow(base, digits) - 1) / 2; }
 
-/* Steps, digits and slots of all columns; the first outcome's slots follow those of U. */
+/* Steps, digits and slots of all columns; the first outcome's slots follow the slots of U. */
 static weft_status plan_columns(weft_ctx *ctx, weft_arena *host, screen *state)
 {
   weft_status st = WEFT_OK;

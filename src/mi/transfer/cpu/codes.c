@@ -46,7 +46,8 @@ static void gather(const weft_column *column, const places *at, workspace *w)
   }
 }
 
-/* The value of rank `from_above` among the greatest `*front` values, which stand in front; then only so many do. */
+/* The value of rank `from_above` among the greatest `*front` values, which stand in front; afterwards only the values
+ * up to this rank do. */
 static double select_value(weft_scored *others, size_t *front, size_t from_above)
 {
   if (from_above < *front) {
