@@ -17,8 +17,8 @@
 #'   not name). `NULL`: 4; or for `"max"` with many nodes 12, in those sets that the search needs.
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"` or `"bds"` for categories; `"bge"` for numbers; `"bic-cg"` or
 #'   `"aic-cg"` for both together. The default is `"bic-cg"` when some columns are doubles and others not.
-#' @param iterations steps of every chain; for `"max"`, 0 gives a quick answer. `NULL`: 20,000, or for `"max"` with
-#'   at least four chains 20, and 1,000 if they do not agree.
+#' @param iterations steps of every chain; for `"max"`, 0 gives a quick answer. `NULL`: 20,000. For
+#'   `"max"` with at least four chains it is 20, increased to 1,000 if the chains do not agree.
 #' @param chains the number of independent chains, each with its heated copies; `NULL`: 16 for `"max"`, otherwise 4.
 #' @param target `"max"`: the best graph. `"sum"` and `"uniform"`: edge posteriors, with a prior that is uniform over
 #'   orders of the nodes, or over graphs.

@@ -27,8 +27,9 @@
 #'   `probability` is the share of these subsamples. A group must be found again: the Jaccard index of the group and its
 #'   best match in a subsample, averaged over the subsamples, must be at least 0.5 (below this value, a group counts as
 #'   dissolved, Hennig 2008), and k-means must not turn it into another group. Otherwise the least clear division is
-#'   undone. Which of two valleys is deeper may differ between subsamples. A subsample therefore gets up to three more
-#'   divisions than the whole set, and then the divisions that agree least with the groups of the whole set are undone.
+#'   undone. The order in which valleys are divided may differ between subsamples. A subsample is therefore divided up
+#'   to three times more than the whole set, and then the divisions that agree least with the groups of the whole set
+#'   are undone.
 #'
 #'   If there are more than 5,000 samples, the tests and the subsamples use 5,000 random ones, and all others are
 #'   assigned to the nearest centre. A group with fewer than about 10 samples among the 5,000 is not found.

@@ -18,7 +18,8 @@
 #' @param family `"bernoulli"` for links, `"poisson"` for counts, `"gaussian"` for real values.
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They take
 #'   precedence over `x`.
-#' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
+#' @param hold_out the proportion of links to hold out, together with an equal number of non-links, to assess
+#'   prediction; not for real values.
 #' @param max_clusters the largest numbers of clusters: one value or c(row, col). The default depends on the number of
 #'   nodes and on `alpha`, and is raised if it was too low.
 #' @param chains,sweeps chains, and sweeps of each, `burn_in` included.
@@ -37,7 +38,7 @@
 #'     partition nearest to all samples; how often two nodes are together; how far samples agree about each node}
 #'   \item{log_posterior, nmi, rhat}{convergence: sweeps x chains, as [irm_log_posterior()]; agreement of the chains'
 #'     best partitions, and its chance level; split R-hat}
-#'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid}
+#'   \item{auc, log_loss, held_out}{how well the pairs that `hold_out` hid are predicted}
 #'   \item{levels, degrees, compared}{nested groups: see the vignette}
 #'   \item{alpha, beta, limits, backend, reason}{the partition's alpha and beta; limits of clusters, and how often they
 #'     were reached; where the sweeps ran, and why}

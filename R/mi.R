@@ -15,15 +15,15 @@
 #'   likely. `p_value` is the probability that such an assignment gives a table with at least as much information. It
 #'   is valid for few rows, rare levels and classes of unequal size, where \eqn{\chi^2} calls far too many features
 #'   significant, and it has no lower limit. How it is computed depends on the table:
-#'   * If every cell expects 100 rows or more (with two levels and two classes, 1,000), G after Williams' correction
-#'     (1976) is compared with \eqn{\chi^2} down to 1e-20. A \eqn{\chi^2} p-value above 0.1 is also kept if every cell
-#'     expects 5 rows or more.
-#'   * Otherwise, if there are about ten thousand tables with the same margins or fewer, all of them are visited, and p
-#'     is exact.
+#'   * If every expected cell count is at least 100 (with two levels and two classes, 1,000), G after Williams'
+#'     correction (1976) is compared with \eqn{\chi^2} down to 1e-20. A \eqn{\chi^2} p-value above 0.1 is also kept if
+#'     every expected cell count is at least 5.
+#'   * Otherwise, if at most about ten thousand tables have the same margins, all of them are enumerated, and p is
+#'     exact.
 #'   * Otherwise, p is a saddlepoint approximation with the exact mean, within a few percent of the exact p-value in
-#'     most tables. If a cell expects fewer than 5 rows, p-values up to 0.2 are corrected by random tables with the same
-#'     margins. These are drawn so that high scores are frequent (importance sampling, the same tables in every call);
-#'     the relative standard error is about 4 % at p = 0.05 and 10 to 15 % at 1e-6.
+#'     most tables. If an expected cell count is below 5, p-values up to 0.2 are corrected by random tables with the
+#'     same margins. These are drawn so that high scores are frequent (importance sampling, the same tables in every
+#'     call); the relative standard error is about 4 % at p = 0.05 and 10 to 15 % at 1e-6.
 #'
 #'   Printing says how many p-values were computed in each way, and the greatest standard error.
 #'

@@ -15,7 +15,8 @@
 #'   [gene_quality()]. It is fitted to values from which no batch or covariate was removed. A formula states the model
 #'   explicitly: `gene_ranking(x, ~ batch + class)` tests the last term, and `term = "batch"` tests another one. Text,
 #'   logical values and ordered factors are categories. Pairs or blocks are further variables of the formula:
-#'   `~ patient + treatment`. If a variable follows from others, an error names it.
+#'   `~ patient + treatment`. If a variable is a linear combination of others, an
+#'   error message names it.
 #'
 #'   Two levels are compared by t, and the fold change is the second level minus the first. More levels are compared by
 #'   F; the fold change then belongs to the pair that differs most clearly, which `contrast` names. `contrasts` tests
@@ -24,10 +25,10 @@
 #'   more.
 #'
 #' @section Variances: With few samples, the variance of a single gene is uncertain. It is therefore combined with a
-#'   prior variance that is estimated from all genes (Smyth 2004). The prior follows the mean of the gene, as a spline,
-#'   if this spline explains half of the differences between variances and changes by a factor of 4 or more. Genes with
-#'   an unusually large variance keep their own (Phipson and others 2016). Missing values are left out of the fit of
-#'   their gene.
+#'   prior variance that is estimated from all genes (Smyth 2004). The prior variance is a spline in the mean of the
+#'   gene if this spline explains at least half of the variation between the variances and spans at least a factor of 4.
+#'   Genes with an unusually large variance keep their own (Phipson and others 2016). Missing values are left out of the
+#'   fit of their gene.
 #'
 #'   Samples get weights by class under two conditions: the variances of the classes differ clearly over all genes (p at
 #'   most .001 between samples), and a common variance would make the variance of the fold change wrong by a quarter. If
@@ -259,8 +260,8 @@ group_spread <- function(fit, model, weight = NULL) {
        differing = if (by_gene >= far_distorted) {
          "The class that varies more depends on the gene: each class has its own variance in the test."
        } else if (by_gene >= distorted) {
-         paste("The class that varies more depends somewhat on the gene, and classes differ in size: p-values of",
-               "single genes are approximate.")
+         paste("Which class varies more differs from gene to gene, and the classes are of unequal size, so the",
+               "p-values of single genes are approximate.")
        })
 }
 

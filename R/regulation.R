@@ -25,7 +25,8 @@
 #'   `colData(x)`.
 #' @param compare a factor with the condition of every sample, at least 8 samples each, or the name of a column of
 #'   `colData(x)`: the networks of two or more conditions are compared.
-#' @param permutations how many times `compare` permutes the condition labels; each takes as long as the data.
+#' @param permutations how many times `compare` permutes the condition labels; each permutation takes as long as the
+#'   original analysis.
 #' @param transform `"counts"`: divide by size factors and take logarithms; `"none"`: take values as they are; `"auto"`:
 #'   `"counts"` for counts in a sparse matrix, `"none"` otherwise.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
@@ -38,7 +39,8 @@
 #'   * `stability`: whether to compute how stable the network is. `NULL`: if that is quick.
 #' @param seed a whole number that seeds the choice of halves and leaves R's random number generator alone; `NULL` to
 #'   draw the seed from R's generator.
-#' @param run see [weft_run()]. Ranks, which all call with the same data, and devices share the halves.
+#' @param run see [weft_run()]. The halves are divided among devices, or among ranks, which must all make
+#'   the same call.
 #' @param ... not used: any further argument is an error, which gives the name that an argument of TIGRESS, GENIE3 and
 #'   others has here.
 #' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns;

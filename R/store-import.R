@@ -41,9 +41,8 @@
 #'   name of a layer.
 #' @param overwrite whether a file at `path` may be replaced.
 #' @param run see [weft_run()]. `memory` is the number of bytes to use (2^28 by default), in addition to `x` and one
-#'   number per row and column. A block holds at most `memory` / 512 values, and at most 2^19. Several threads encode
-#'   and read blocks: up to eight at once with 64 bytes per value, and up to 2^23 values at once with 15. Rows of HDF5
-#'   files wait in twice as many blocks, with at most 24 bytes per value.
+#'   number per row and column. A block holds at most `memory` / 512 values, and at most 2^19. Several threads work on
+#'   up to eight blocks at once.
 #' @param ... not used: any further argument is an error.
 #' @return The store, as [weft_store()] opens it.
 #' @seealso [weft_store()]

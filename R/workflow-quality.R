@@ -51,9 +51,10 @@
 #' @param batch the same for batches.
 #' @param covariates other variables that affect expression but are not of interest, whose effects are removed: a
 #'   vector of numbers or categories, a matrix or data frame with a row per sample, or names of columns of
-#'   `colData(x)`. Rows with names are matched to samples. `"components"` takes hidden factors: components of what class
-#'   and batch do not explain that stand out ([gene_components()]) and share `r least_factor` of the variance of the
-#'   median gene. Where most genes follow few regulators, that takes out regulation, too.
+#'   `colData(x)`. Rows with names are matched to samples. `"components"` adjusts for hidden factors: components of the
+#'   residuals (of class and batch) that stand out ([gene_components()]) and explain at least a share of
+#'   `r least_factor` of the variance of the median gene. If most genes follow few regulators, this removes regulation,
+#'   too.
 #' @param symbols the genes' symbols, one per column of `x` (NA where unknown); an OrgDb such as `org.Hs.eg.db`, which
 #'   finds them by the names of the columns; or the name of a column of `rowData(x)`; by default that of a column such
 #'   as `symbol` or `gene_name`, or names that occur more than once. See below.

@@ -60,8 +60,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'   [gene_regulation()]. A list of them helps networks more than anything else.
 #' @param interventions,time what was perturbed in each sample, and when samples of a series were taken: see
 #'   [regulation()], whose network they make.
-#' @param steps what single steps take: a list with, under a step's name, a list of arguments, `FALSE` or a function;
-#'   see below.
+#' @param steps a named list of settings for single steps. Each element is a list of arguments, `FALSE` (the step is
+#'   skipped) or a function; see below.
 #' @param run see [weft_run()]. `progress` shows what is done, with the time of each step, and `memory` bounds the
 #'   matrices of all pairs of genes; `weft_run(dry_run = TRUE)` only estimates time and memory.
 #' @param seed a whole number, from which the seed of every step is derived; by default one is drawn from R's
