@@ -100,8 +100,8 @@ check_score <- function(kernel, run) {
   if (run$ranks) abort_input("`bias = \"score\"` needs all points in one place.", x = "They are spread over ranks.")
 }
 
-# Points moved by A / 2 times the score, A being the bandwidth as a covariance. Where a point's neighbours are so many
-# bandwidths away that its own term is all there is, it stays.
+# Points moved by A / 2 times the score, A being the bandwidth as a covariance. A point stays where its
+# neighbours are too many bandwidths away to add to its own term.
 moved_by_score <- function(x, bandwidth, rel_error, run) {
   given <- check_bandwidth(bandwidth, ncol(x), points_reach(x))
   d <- kernel_gradient(x, bandwidth = bandwidth, rel_error = rel_error, run = run_but(run, ranks = FALSE))

@@ -130,8 +130,8 @@ gradient_frame <- function(query, reference, given) {
        trace = sum(diag(inverse)), bandwidths = max(reach / sqrt(diag(inverse))), square = sum(reach^2))
 }
 
-# For one slope: sums of w g, A^-1 sums of w g (x - q), and of w g |A^-1 (x - q)|^2. With errors e of the sums of w g and
-# w g x, the second have errors of at most 2 e times `ends`, the third 4 e times the square of the longest A^-1 x.
+# For one slope: sums of w g, A^-1 sums of w g (x - q), and of w g |A^-1 (x - q)|^2. With errors e of the sums of w g
+# and w g x, the second have errors of at most 2 e times `ends`, the third 4 e times the square of the longest A^-1 x.
 gradient_sums <- function(slope, frame, weights, trace, rel_error, sum_of) {
   x <- frame$reference
   q <- frame$query

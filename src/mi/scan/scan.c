@@ -8,7 +8,7 @@
 enum { SIDE = WEFT_SCAN_SIDE, BEYOND = 64 }; /* pairs that tiles keep beyond those asked for */
 #define ROUNDING 1e-9                        /* relative; more than the scores of a tile and of a pair differ by */
 
-/* What a thread has found. */
+/* The best pairs that one thread has found. */
 typedef struct thread_found {
   weft_scan_workspace w;
   weft_topk best;

@@ -40,8 +40,8 @@ typedef struct weft_scan_found {
 weft_status weft_mi_scan(weft_ctx *ctx, const weft_mi_ops *ops, const weft_scan_job *job, weft_arena *mem,
                          weft_scan_found *out);
 
-/* What a device has screened: all pairs of variants without missing genotypes, unless `done` is 0. Every pair that may
- * be among the best `top`, or the best of any outcome, is in `index`, each once. In `unsure` are those of which the
+/* The result of a device's screen: all pairs of variants without missing genotypes, unless `done` is 0. Every pair that
+ * may be among the best `top`, or the best of any outcome, is in `index`, each once. In `unsure` are those of which the
  * CPU has to say whether they have a score; `tested` is without them. */
 typedef struct weft_scan_screened {
   int done;

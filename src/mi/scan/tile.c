@@ -130,7 +130,7 @@ static double dot(const double *x, const double *y, size_t count)
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* What each code is worth in each column of a variant: copies less their mean, or whether there are 1, and 2. */
+/* The value of each code in each column of a variant: copies less their mean, or whether there are 1, and 2. */
 static void set_values(const weft_scan *scan, size_t j, double *value)
 {
   const double *count = scan->counts + j * WEFT_VARIANT_CODES;

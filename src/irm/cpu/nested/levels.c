@@ -107,7 +107,7 @@ static double partition_term(const irm_nested *t, int64_t n, int64_t groups)
   return n ? log_choose(t, n - 1, groups - 1) + log_factorial(t, n) + weft_log((double) n) : 0;
 }
 
-/* What a group of level 0 with these ends and nodes adds, but for the counts of its degrees. */
+/* The terms that a group of level 0 with these ends and nodes adds, without the counts of its degrees. */
 static double group_term(const irm_nested *t, int64_t out, int64_t in, int64_t n)
 {
   double sum;
@@ -616,7 +616,7 @@ static int32_t parent(const irm_nested *t, int l, int32_t s)
   return t->level[l].b[s] >= 0 && t->level[l - 1].size[s] ? t->level[l].b[s] : t->plan[l];
 }
 
-/* What moves, as it is seen one level up. */
+/* The moving node or group, as one level up sees it. */
 static void lift(irm_nested *t, int l)
 {
   const irm_level *level = &t->level[l];
@@ -783,7 +783,7 @@ static void move_links(irm_nested *t, irm_level *level, int32_t r, int32_t s)
   }
 }
 
-/* What was taken, n nodes, goes from r to s at level l and above; members are the caller's. */
+/* Moves the n nodes that were taken from r to s at level l and above; the caller moves members. */
 static void shift(irm_nested *t, int l, int32_t r, int32_t s, int64_t n)
 {
   int64_t dr = -n, ds = n;

@@ -88,7 +88,7 @@ double irm_nested_length_above(const irm_nested *t, int l);
 weft_status irm_nested_share(weft_arena *arena, irm_nested *t, int threads);
 void irm_nested_look(irm_nested *t, int v);
 
-/* What is to move, for the functions below: node i of a level, or group r as a whole. */
+/* A move, for the functions below: node i of a level, or group r as a whole. */
 void irm_nested_take(irm_nested *t, int l, int32_t i);
 void irm_nested_take_group(irm_nested *t, int l, int32_t r);
 /* Change of the description length when it goes to group s, which may be spare: plan[l + 1] is its parent then. */

@@ -10,7 +10,7 @@
 #define SLOPE_ROWS 32
 #define SLOPE_QUERIES 16384 /* of a launch at most, and of its sums of chunks */
 #define SLOPE_CHUNKS 32
-#define SLOPE_SLAB ((int64_t) 1 << 20) /* references of a launch: with so many queries 1.7e10 pairs */
+#define SLOPE_SLAB ((int64_t) 1 << 20) /* references of a launch: with a launch's queries 1.7e10 pairs */
 
 struct slope_args {
   const double *query, *reference, *weights, *each; /* point by point; each: d, what squares are multiplied with */

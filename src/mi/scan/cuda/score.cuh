@@ -1,4 +1,4 @@
-/* What the screen of a scan knows of the pairs of a tile, and the interval in which a pair's score must lie.
+/* The screen's data about the pairs of a tile, and the interval in which a pair's score must lie.
  *
  * A genotype counts c = 0, 1 or 2 copies of the rarer allele. Sums over rows of products of two genotypes and a column
  * v (the weights, a column of U, an outcome) are sums of integers: v is rounded to a multiple of a step, the multiple
@@ -281,7 +281,7 @@ template <int L> __device__ static inline bool factor(const pair_state<L> &state
   return true;
 }
 
-/* What errors of sums do to a pair; errors of an outcome are separate. */
+/* Bounds how far errors of sums can move a pair's score; errors of an outcome are separate. */
 template <int L> struct pair_errors {
   double reach[L * L]; /* at least the length of z less what X explains */
   double many[L * L];  /* 1 + |coefficients of X in z| */

@@ -663,7 +663,7 @@ done:
   return st;
 }
 
-/* What has passed in the end: each pair once. */
+/* The pairs that have passed in the end, each once. */
 static weft_status hand_over(weft_ctx *ctx, const screen *state, weft_arena *mem, weft_scan_screened *out)
 {
   weft_status st = WEFT_OK;

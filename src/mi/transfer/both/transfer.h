@@ -21,7 +21,7 @@
 #define WEFT_TRANSFER_BELOW 1024.0    /* bins of negative z */
 #define WEFT_TRANSFER_PART 65536.0    /* sums of G / df are in such parts of one */
 
-/* What all copies share. */
+/* The data that all copies share. */
 typedef struct weft_transfer_data {
   size_t samples, genes;
   const uint8_t *codes; /* genes × samples, a gene's samples in the order of time */

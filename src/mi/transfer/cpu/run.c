@@ -179,7 +179,7 @@ static void draw_rows(const weft_transfer_job *job, work *w, size_t copy)
   }
 }
 
-/* What turns n TE in fixed point into G over df. */
+/* The factor that turns n TE in fixed point into G over df. */
 static void plain_factors(work *w)
 {
   const weft_transfer_data *data = &w->data;

@@ -1,4 +1,4 @@
-/* What the kernels of transfer entropy share: the data and a pass on the device, and what becomes of a score. */
+/* Shared by the kernels of transfer entropy: the data and a pass on the device, and how a score is recorded. */
 #pragma once
 
 #include "core/device/device.cuh"
