@@ -1,12 +1,14 @@
 #' The provably best network, and exact edge posteriors
 #'
 #' The optimum is found by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006). This takes
-#' 8 bytes for each of the 2^p subsets, so 1 GB for 27 nodes and 69 GB for 33, the largest number; with `run = "cuda"`,
-#' in the device's memory. Memory is predicted, and a call that would need more than is free is refused.
+#' 8 bytes for each of the 2^p subsets: 1 GB for 27 nodes, 69 GB for 33, 137 GB for 34 and 275 GB for 35. The limit is 37
+#' nodes. With `run = "cuda"`, the subsets are kept in the memory of the device. If it is too small, the memory of the
+#' other devices of `weft_run(devices = )` is used, and then the memory of the host, which is slower; one device does
+#' the work. Memory is predicted, and a call that would need more than is free is refused.
 #'
 #' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), which
 #' `bn_learn(target = "sum")` estimates, by forward and backward sums over all subsets: about p^2 2^p steps, and again
-#' 8 bytes per subset, for 33 nodes at most. All terms are positive and have exponents of their own, so that nothing
+#' 8 bytes per subset. All terms are positive and have exponents of their own, so that nothing
 #' cancels and nothing underflows however far apart the scores lie; the two directions are compared, and each node's
 #' parent sets must have probabilities that sum to 1.
 #'
@@ -26,7 +28,8 @@
 #' @param max_parents the largest number of parents of a node: one number, or a named vector, as for [bn_scores()].
 #' @param posterior `"none"`, `"dag"` or `"order"`.
 #' @param control a list of settings that are rarely needed: `plus_one` and `slack`, as for [bn_scores()].
-#' @param run see [weft_run()]. A device has its own memory and, for `"dag"`, a higher limit of nodes.
+#' @param run see [weft_run()]. A device has its own memory and, for `"dag"`, a higher limit of nodes. Other `devices`
+#'   lend their memory, but not for `"dag"`.
 #' @param ... passed on to [bn_scores()].
 #' @return An object of class `weft_bn_exact` and `weft_bn`: `dag`, `score`, `edges` (\[from, to\], NULL without
 #'   `posterior`), `log_total` (logarithm of the sum over graphs of exp(score), times orders for `"order"`), and
@@ -47,7 +50,7 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
   keep <- if (posterior == "none") "max" else "all"
   table <- given_table(x, bn_given(match.call(), control), keep)
   p <- if (is.null(table)) node_count(x) else length(table$nodes)
-  chosen <- bn_exact_backend(run$backend, p, posterior, run$threads)
+  chosen <- bn_exact_backend(run, p, posterior)
   report_backend(chosen, run)
   if (run$dry_run) {
     before <- if (is.null(table)) bn_scores(x, max_parents = max_parents, score = score, ...,
@@ -57,7 +60,7 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
   }
   free <- posterior != "order" && is.null(table) && free_of_cycles(x)
   if (is.null(table)) {
-    if (length(p) && !free) check_exact_memory(p, posterior, chosen$name)
+    if (length(p) && !free) check_exact_memory(p, posterior, chosen$name, devices = chosen$devices)
     table <- bn_scores(x, max_parents = max_parents, score = score, ...,
                        run = run_but(run, backend = table_backend(run$backend, score)), keep = keep, control = control)
   }
@@ -65,9 +68,9 @@ bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "
     return(record(node_by_node(table, posterior), match.call(), list(name = "cpu", reason = "no cycles"), started))
   }
   nodes <- length(table$nodes)
-  check_exact_memory(nodes, posterior, chosen$name, length(table$score), run$threads)
+  check_exact_memory(nodes, posterior, chosen$name, length(table$score), run$threads, devices = chosen$devices)
   control <- run_control(chosen$name, worth_threads(plan_exact(nodes, posterior)$cpu, run), run$progress,
-                         table$nodes, "Exact search")
+                         table$nodes, "Exact search", chosen$devices)
   best <- .Call(C_weft_bn_optimum, bn_native_table(table), control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior,
                  table = table)
@@ -125,13 +128,14 @@ node_count <- function(data) {
   if (is_experiment(data)) experiment_dim(data)[1L] else if (length(dim(data)) == 2L) ncol(data)
 }
 
-bn_exact_backend <- function(backend, p, posterior, threads) {
+# Where an exact answer is computed, and on which devices its subsets may be kept. What no device asked for holds stays on
+# the CPU.
+bn_exact_backend <- function(run, p, posterior) {
   p <- if (length(p)) p else 1
-  chosen <- choose_backend(backend, plan_exact(p, posterior, threads = threads))
-  wanted <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
-  free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1]
-    else Inf
-  if (chosen$plan$device_bytes > 0.9 * free) {
+  chosen <- choose_backend(run$backend, plan_exact(p, posterior, threads = run$threads))
+  chosen$devices <- if (posterior == "dag") first_device() else devices_for(run$devices, chosen$name)
+  asked <- (run$backend %||% weft_backend()) == "cuda"
+  if (chosen$name == "cuda" && !asked && beyond_devices(chosen$plan, chosen$devices) > 0) {
     chosen[c("name", "reason")] <- list("cpu", "more subsets than the device holds")
   }
   chosen
@@ -141,16 +145,29 @@ plan_exact <- function(p, posterior, sets = 0, threads = 1) {
   bn_plan("exact", kind = posterior, p = p, sets = sets, threads = threads)
 }
 
+# Bytes that the devices cannot hold; the first one keeps some for the work (src/bn/cuda/exact/subsets.cu).
+beyond_devices <- function(plan, devices) {
+  room <- weft_devices()$available[unique(devices) + 1L]
+  limit <- getOption("weft.device_memory", 0)
+  if (limit > 0) room <- pmin(room, limit)
+  if (plan$device_bytes <= room[1L] - min(1e9, room[1L] / 4)) return(0)
+  max(0, plan$device_bytes - sum(room - pmin(c(6e9, rep(1e9, length(room) - 1L)), room / 4)))
+}
+
 # `drawing`: graphs, for which each thread needs 32 bytes per subset, and one thread the weights of first layers.
-check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1, drawing = FALSE) {
+# `devices`: those on which subsets may be kept; the host keeps the others.
+check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1, drawing = FALSE, devices = NULL) {
   plan <- plan_exact(p, posterior, sets, threads)
-  need <- (if (backend == "cuda") plan$bytes_cuda else plan$bytes) + if (drawing) 32 * (threads + 1) * 2^p else 0
+  spread <- backend == "cuda" && posterior != "dag"
+  held <- if (spread) plan$device_bytes - beyond_devices(plan, devices) else 0
+  need <- if (spread) plan$bytes_cuda + plan$device_bytes else if (backend == "cuda") plan$bytes_cuda else plan$bytes
+  if (drawing) need <- need + 32 * (threads + 1) * 2^p
   free <- host_free()
-  most <- if (posterior != "dag") 33L else if (backend == "cuda") 27L else 24L
-  if (p > most || (free >= 0 && need > free)) {
+  most <- if (posterior != "dag") 37L else if (backend == "cuda") 27L else 24L
+  if (p > most || (free >= 0 && need - held > free)) {
     weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.",
-                                 bytes_text(need),
-                                 as.integer(p), if (free < 0) "unknown amounts" else bytes_text(free)),
+                                 bytes_text(need), as.integer(p),
+                                 if (free < 0) "unknown amounts" else bytes_text(free + held)),
                x = if (p > most) sprintf("At most %d nodes are possible%s.", most,
                                          switch(posterior, none = "", order = " for `posterior = \"order\"`",
                                                 dag = sprintf(" for `posterior = \"dag\"` with `run = \"%s\"`",

@@ -66,14 +66,14 @@
     "`best_graph`", \
     "best network, proven", \
     "CPU; device", \
-    "33 nodes, 8 bytes x 2^p", \
+    "37 nodes, 8 bytes x 2^p: of devices, then of the host", \
     "`d`; the ratio is not recorded", \
     "") \
   ENGINE(ORDERS, "sums over orders", \
     "`orders`", \
     "edges, uniform over orders", \
     "CPU; device", \
-    "33 nodes", \
+    "37 nodes, the same bytes", \
     "20, 25 nodes: 0.8, 28 s a core; 20, 27, 33: 0.014, 0.25, 17.4 s an H200; `bn-orders.R`", \
     "") \
   ENGINE(GRAPHS, "sums over graphs", \

@@ -8,3 +8,4 @@
 #define WEFT_BN_TABLE_Q (1u << 18)   /* of a set */
 #define WEFT_BN_DEVICE_LADDER 16     /* most temperatures of a device's chain */
 #define WEFT_BN_ALL_SETS_SECONDS .03 /* above it, a table of what settled orders ask for takes less */
+#define WEFT_BN_SUBSET_NODES 37      /* most nodes of answers from all subsets, 8 bytes each: 1.1 TB */

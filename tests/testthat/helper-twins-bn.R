@@ -163,6 +163,17 @@ twins_bn <- function() {
       withr::local_options(weft.device_memory = 1e6)
       order_sums(14, some, c(0L, 0L))$work(backend)
     }),
+    # 48 and 57 of 64 parts of the subsets are on the device, the others in the host's memory
+    "bn_exact, some subsets on the host" = list(tolerance = 0, work = function(backend) {
+      table <- bn_scores(some(rep(2, 18), 300), 2, candidates = 3, run = "cpu")
+      withr::local_options(weft.device_memory = 2.1e6)
+      exact <- bn_exact(table, run = backend)
+      list(exact$dag, exact$score)
+    }),
+    "sums over orders, some subsets on the host" = list(tolerance = 1e-10, work = function(backend) {
+      withr::local_options(weft.device_memory = 2.5e6)
+      order_sums(18, some, c(0L, 0L))$work(backend)
+    }),
     "sums over orders, subsets cut alike" = order_sums(13, some, c(8L, 3L)),
     "sums over orders, no tops" = order_sums(15, some, c(8L, 7L)),
     "sums over orders, no mids" = order_sums(4, some, c(3L, 0L)),

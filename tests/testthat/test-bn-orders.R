@@ -124,6 +124,9 @@ test_that("sums over orders stop when told, and what does not fit is refused bef
   withr::local_options(weft.poll = 0)
   order_edges(scores, best, run_control(threads = 1, progress = function(done, total) polls <<- polls + 1))
   expect_gt(polls, 40) # 32 top parts, forward and backward
-  expect_error(bn_exact(as.data.frame(matrix(0:1, 4, 34)), 1, posterior = "order"), class = "weft_error_memory",
-               regexp = "At most 33")
+  wide <- function(p) as.data.frame(matrix(0:1, 4, p))
+  expect_error(bn_exact(wide(38), 1, posterior = "order"), class = "weft_error_memory", regexp = "At most 37")
+  # 8 bytes for each subset
+  expect_error(bn_exact(wide(37), 1, run = "cpu"), class = "weft_error_memory",
+               regexp = "needs about 1099[.]. GB of memory for 37 nodes")
 })

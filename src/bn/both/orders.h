@@ -19,13 +19,12 @@
 #pragma once
 
 #include "bn/bn.h"
+#include "bn/limits.h"
 #include "bn/both/wide.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define WEFT_BN_MAX_SUBSET_NODES 33 /* a table of 69 GB */
 
 /* Sets are sorted by node, low part, mid part and top part. Those that agree in all but the top part are a cell. */
 typedef struct weft_bn_order_plan {

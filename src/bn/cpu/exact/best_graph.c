@@ -9,9 +9,10 @@
 #include <math.h>
 #include <string.h>
 #include "bn/cpu/chains/chain.h"
+#include "bn/limits.h"
 #include "bn/both/joint.h"
 
-#define MAX_NODES 33
+#define MAX_NODES WEFT_BN_SUBSET_NODES
 #define LOW_BITS 8
 #define BLOCK 256
 /* Nodes with more possible parents than this find g_s by going through their sets. */

@@ -232,9 +232,9 @@ weft_status weft_bn_edges_orders_cpu(weft_ctx *ctx, const weft_bn_table *table, 
   weft_bn_order_plan plan;
   orders_job job = { .plan = &plan };
   uint32_t *tops;
-  size_t begin[WEFT_BN_MAX_SUBSET_NODES + 2];
+  size_t begin[WEFT_BN_SUBSET_NODES + 2];
   uint64_t forward;
-  if (p > WEFT_BN_MAX_SUBSET_NODES || low_bits > LOW_BITS || low_bits + mid_bits > p) {
+  if (p > WEFT_BN_SUBSET_NODES || low_bits > LOW_BITS || low_bits + mid_bits > p) {
     st = weft_fail(ctx, WEFT_ERR_INTERNAL, "Sums over orders of %d nodes in blocks of 2^%d.", p, low_bits);
     goto done;
   }

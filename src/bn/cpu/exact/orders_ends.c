@@ -133,7 +133,7 @@ done:
 
 void weft_bn_parts_by_size(int bits, uint32_t *part, size_t *begin)
 {
-  size_t at[WEFT_BN_MAX_SUBSET_NODES + 1];
+  size_t at[WEFT_BN_SUBSET_NODES + 1];
   memset(begin, 0, ((size_t) bits + 2) * sizeof *begin);
   for (size_t k = 0; k < (size_t) 1 << bits; k++) begin[__builtin_popcountll(k) + 1]++;
   for (int k = 0; k <= bits; k++) begin[k + 1] += begin[k];

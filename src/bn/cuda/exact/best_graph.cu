@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cstring>
 #include "core/device/device.cuh"
+#include "bn/limits.h"
 #include "bn/cuda/bn.cuh"
+#include "bn/cuda/exact/subsets.cuh"
 
 #define LOW_BITS 10
 #define LOW 1024
 #define THREADS 256
-#define MAX_NODES 33
+#define MAX_NODES WEFT_BN_SUBSET_NODES
 #define DENSE_PARENTS 20 /* nodes with more possible parents go through their sets */
 #define LAUNCH_SECONDS 0.03
 
@@ -29,7 +31,7 @@ struct exact_job {
   const uint64_t *mask;
   const uint32_t *high;      /* of this launch */
   const uint16_t *low_order; /* low parts by size */
-  int64_t *best;
+  weft_bn_subsets best;      /* int64_t */
   int p, low_bits;
 };
 
@@ -38,6 +40,11 @@ __device__ static int64_t scan_sets(const exact_job &job, int s, uint64_t before
   for (int64_t k = job.start[s]; k < job.start[s + 1]; k++)
     if (!(job.mask[k] & ~before)) return job.score[k];
   return WEFT_BN_NEVER;
+}
+
+__host__ __device__ static int64_t *best_at(const weft_bn_subsets &best, uint64_t subset)
+{
+  return (int64_t *) weft_bn_subset_at(best, subset);
 }
 
 /* best(W) for the 1,024 subsets W with one high part, by one block of threads. */
@@ -65,7 +72,7 @@ __global__ static void __launch_bounds__(THREADS) optimum_block(exact_job job)
     int64_t most = high | (uint64_t) low ? INT64_MIN / 2 : 0;
     for (uint64_t left = high; left; left &= left - 1) {
       const int s = __ffsll((long long) left) - 1;
-      const int64_t value = job.best[(high & ~(left & (0 - left))) + low] + g(s, low);
+      const int64_t value = best_at(job.best, high & ~(left & (0 - left)))[low] + g(s, low);
       most = value > most ? value : most;
     }
     mine[low] = most;
@@ -88,7 +95,7 @@ __global__ static void __launch_bounds__(THREADS) optimum_block(exact_job job)
     from += sets;
     __syncthreads();
   }
-  for (int low = thread; low < count; low += THREADS) job.best[high + low] = mine[low];
+  for (int low = thread; low < count; low += THREADS) best_at(job.best, high)[low] = mine[low];
 }
 
 /* ---- host ---- */
@@ -184,13 +191,13 @@ static int64_t first_that_fits(const weft_bn_table *table, size_t s, uint64_t be
 }
 
 /* From the whole set downwards: the lowest node that can stand last, with its first set that fits. */
-static weft_status trace_back(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *table, const int64_t *best,
-                              int32_t *best_sets, int64_t *score)
+static weft_status trace_back(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *table,
+                              const weft_bn_subsets &best, int32_t *best_sets, int64_t *score)
 {
   weft_status st = WEFT_OK;
   uint64_t left = ((uint64_t) 1 << table->p) - 1;
   int64_t value, before[MAX_NODES];
-  WEFT_CUDA(cudaMemcpyAsync(&value, best + left, sizeof value, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(cudaMemcpyAsync(&value, best_at(best, left), sizeof value, cudaMemcpyDefault, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   *score = value;
   if (value < WEFT_BN_NEVER / 2) {
@@ -200,7 +207,7 @@ static weft_status trace_back(weft_ctx *ctx, weft_device_arena *mem, const weft_
   while (left) {
     for (size_t s = 0; s < table->p; s++)
       if (left >> s & 1)
-        WEFT_CUDA(cudaMemcpyAsync(&before[s], best + (left ^ (uint64_t) 1 << s), sizeof value, cudaMemcpyDeviceToHost,
+        WEFT_CUDA(cudaMemcpyAsync(&before[s], best_at(best, left ^ (uint64_t) 1 << s), sizeof value, cudaMemcpyDefault,
                                   mem->stream));
     WEFT_CUDA(cudaStreamSynchronize(mem->stream));
     for (size_t s = 0; s < table->p; s++) {
@@ -228,7 +235,7 @@ static void by_size(uint32_t *out, size_t count, size_t *begin)
   for (size_t k = 0; k < count; k++) out[at[__builtin_popcountll(k)]++] = (uint32_t) k;
 }
 
-/* Takes 8 * 2^p bytes of the device for best(W); more than MAX_NODES nodes go to the CPU, which refuses them. */
+/* Takes 8 * 2^p bytes for best(W) (subsets.cuh); more than MAX_NODES nodes go to the CPU, which refuses them. */
 extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets,
                                             int64_t *score)
 {
@@ -240,7 +247,9 @@ extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *
   uint32_t *high, *d_high;
   uint16_t *low, *d_low;
   exact_job job;
+  weft_bn_subset_store store;
   memset(&job, 0, sizeof job);
+  memset(&store, 0, sizeof store);
   if (p > MAX_NODES || !p) {
     st = weft_bn_optimum_cpu(ctx, table, best_sets, score);
     goto done;
@@ -248,7 +257,8 @@ extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *
   job.p = (int) p;
   job.low_bits = p < LOW_BITS ? (int) p : LOW_BITS;
   blocks = (size_t) 1 << (p - job.low_bits);
-  WEFT_DEVICE_TAKE(job.best, &mem, (size_t) 1 << p);
+  WEFT_TRY(weft_bn_subsets_take(&mem, (int) p, &store));
+  job.best = store.subsets;
   WEFT_TRY(make_sinks(ctx, &mem, &host, table, &job));
   WEFT_TRY(send_sets(ctx, &mem, table, &job));
   WEFT_TAKE(high, &host, blocks > LOW ? blocks : LOW);
@@ -285,6 +295,7 @@ extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *
   }
   WEFT_TRY(trace_back(ctx, &mem, table, job.best, best_sets, score));
 done:
+  weft_bn_subsets_end(&store);
   weft_device_end(&mem);
   weft_arena_end(&host);
   return st;

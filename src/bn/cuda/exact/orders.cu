@@ -8,6 +8,7 @@
 #include <cstring>
 #include "core/device/device.cuh"
 #include "bn/cuda/bn.cuh"
+#include "bn/cuda/exact/subsets.cuh"
 #include "bn/both/orders.h"
 #include "bn/both/orders_ends.h"
 
@@ -22,7 +23,8 @@
 
 struct orders_job {
   weft_bn_order_plan plan; /* of pointers to device memory */
-  uint64_t *table, *buffer;
+  weft_bn_subsets table;
+  uint64_t *buffer;
   const uint32_t *mids;      /* by size */
   const uint16_t *low_order; /* low parts by size */
 };
@@ -144,7 +146,7 @@ __global__ static void __launch_bounds__(THREADS) forward_blocks(orders_job job,
     node_values(plan, slots, now, values);
     const uint64_t *a = values;
     for (uint64_t rest = now; rest; rest &= rest - 1, a += LOW) {
-      const uint64_t *before = job.table + (first ^ (rest & (0 - rest)));
+      const uint64_t *before = weft_bn_subset_at(job.table, first ^ (rest & (0 - rest)));
 #pragma unroll
       for (int k = 0; k < EACH; k++) {
         const int low = threadIdx.x + k * THREADS;
@@ -173,7 +175,8 @@ __global__ static void __launch_bounds__(THREADS) forward_blocks(orders_job job,
     }
     __syncthreads();
   }
-  for (int low = threadIdx.x; low < count; low += THREADS) job.table[first + low] = block[low];
+  uint64_t *mine = weft_bn_subset_at(job.table, first);
+  for (int low = threadIdx.x; low < count; low += THREADS) mine[low] = block[low];
 }
 
 /* b(W) of one block in place of f(W), and f(W) b(W + s) into the slots, as backward_block() of orders.c. */
@@ -185,21 +188,21 @@ __global__ static void __launch_bounds__(THREADS) backward_blocks(orders_job job
   const uint32_t mid = job.mids[first_mid + blockIdx.x];
   const uint64_t first = weft_bn_order_block(plan.low_bits, plan.mid_bits, top, mid);
   const uint64_t all = ((uint64_t) 1 << plan.p) - 1, low_nodes = ((uint64_t) 1 << plan.low_bits) - 1;
-  uint64_t *slots = job.buffer + weft_bn_order_at(plan.slots, mid, 0);
+  uint64_t *slots = job.buffer + weft_bn_order_at(plan.slots, mid, 0), *mine = weft_bn_subset_at(job.table, first);
   const int count = 1 << plan.low_bits;
   weft_bn_wide_sum sum[EACH] = {};
   uint64_t f[EACH];
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
     const int low = threadIdx.x + k * THREADS;
-    f[k] = low < count ? job.table[first + low] : 0;
+    f[k] = low < count ? mine[low] : 0;
   }
   for (uint64_t left = all & ~low_nodes & ~first, now; left; left &= ~now) { /* the next node is a high one */
     now = first_members(left, BATCH);
     node_values(plan, slots, now, values);
     uint64_t *a = values;
     for (uint64_t rest = now; rest; rest &= rest - 1, a += LOW) {
-      const uint64_t *after = job.table + (first | (rest & (0 - rest)));
+      const uint64_t *after = weft_bn_subset_at(job.table, first | (rest & (0 - rest)));
 #pragma unroll
       for (int k = 0; k < EACH; k++) {
         const int low = threadIdx.x + k * THREADS;
@@ -242,7 +245,7 @@ __global__ static void __launch_bounds__(THREADS) backward_blocks(orders_job job
     if (low >= count) continue;
     for (int s = 0; s < plan.low_bits; s++)
       values[s * LOW + low] = low >> s & 1 ? 0 : weft_bn_wide_product(form, f[k], block[low | 1 << s]);
-    job.table[first + low] = block[low];
+    mine[low] = block[low];
   }
   keep_nodes(plan, slots, low_nodes, values);
 }
@@ -324,7 +327,8 @@ static int choose_mid_bits(const weft_bn_table *table, int low_bits, double room
   return bits;
 }
 
-/* The device's weft_bn_edges_orders_op: 8 * 2^p bytes of the device for the table, and the buffer in what is left. */
+/* The device's weft_bn_edges_orders_op: 8 * 2^p bytes for the table (subsets.cuh), and the buffer in what the device
+ * has left. */
 extern "C" weft_status weft_bn_edges_orders_cuda(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum,
                                                  const weft_bn_order_shape *shape, double *edges, double *log_total)
 {
@@ -334,19 +338,22 @@ extern "C" weft_status weft_bn_edges_orders_cuda(weft_ctx *ctx, const weft_bn_ta
   const int p = (int) table->p, low_bits = shape->low_bits ? shape->low_bits : p < LOW_BITS ? p : LOW_BITS;
   const size_t subsets = (size_t) 1 << p;
   const double sets_bytes = 32.0 * (double) table->start[p];
-  size_t begin[WEFT_BN_MAX_SUBSET_NODES + 2], top_begin[WEFT_BN_MAX_SUBSET_NODES + 2], done_tops = 0, tops_count;
+  size_t begin[WEFT_BN_SUBSET_NODES + 2], top_begin[WEFT_BN_SUBSET_NODES + 2], done_tops = 0, tops_count;
   int mid_bits = shape->mid_bits;
   weft_bn_order_plan plan;
   orders_job job;
+  weft_bn_subset_store store;
   uint32_t *parts, *tops, *d_mids;
   uint16_t *lows, *d_lows;
   uint64_t ends[2];
   memset(&job, 0, sizeof job);
-  if (p > WEFT_BN_MAX_SUBSET_NODES || low_bits > LOW_BITS || mid_bits > MAX_MID_BITS || low_bits + mid_bits > p) {
+  memset(&store, 0, sizeof store);
+  if (p > WEFT_BN_SUBSET_NODES || low_bits > LOW_BITS || mid_bits > MAX_MID_BITS || low_bits + mid_bits > p) {
     st = weft_fail(ctx, WEFT_ERR_INTERNAL, "Sums over orders of %d nodes in blocks of 2^%d.", p, low_bits);
     goto done;
   }
-  WEFT_DEVICE_TAKE(job.table, &mem, subsets);
+  WEFT_TRY(weft_bn_subsets_take(&mem, p, &store));
+  job.table = store.subsets;
   if (!shape->low_bits) mid_bits = choose_mid_bits(table, low_bits, 0.9 * (weft_device_available(ctx) - sets_bytes));
   WEFT_TRY(weft_bn_order_plan_make(ctx, &host, table, optimum, low_bits, mid_bits, &plan));
   WEFT_TRY(send_plan(&mem, &plan, &job.plan));
@@ -367,18 +374,20 @@ extern "C" weft_status weft_bn_edges_orders_cuda(weft_ctx *ctx, const weft_bn_ta
     WEFT_TRY(run_top(ctx, job, tops[k], begin, false, mem.stream));
     WEFT_TRY(weft_poll(ctx, 0.3 * (double) ++done_tops / (double) tops_count, 1));
   }
-  WEFT_CUDA(cudaMemcpyAsync(&ends[0], job.table + subsets - 1, sizeof *ends, cudaMemcpyDeviceToHost, mem.stream));
+  WEFT_CUDA(cudaMemcpyAsync(&ends[0], weft_bn_subset_at(job.table, subsets - 1), sizeof *ends, cudaMemcpyDefault,
+                            mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   for (int size = plan.top_bits; size >= 0; size--)
     for (size_t k = top_begin[size]; k < top_begin[size + 1]; k++) {
       WEFT_TRY(run_top(ctx, job, tops[k], begin, true, mem.stream));
       WEFT_TRY(weft_poll(ctx, 0.3 + 0.7 * (double) (++done_tops - tops_count) / (double) tops_count, 1));
     }
-  WEFT_CUDA(cudaMemcpyAsync(&ends[1], job.table, sizeof *ends, cudaMemcpyDeviceToHost, mem.stream));
+  WEFT_CUDA(cudaMemcpyAsync(&ends[1], job.table.part[0], sizeof *ends, cudaMemcpyDefault, mem.stream));
   WEFT_CUDA(cudaMemcpyAsync(plan.sum, job.plan.sum, plan.sets * sizeof *plan.sum, cudaMemcpyDeviceToHost, mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   WEFT_TRY(weft_bn_order_edges(ctx, table, &plan, ends[0], ends[1], edges, log_total));
 done:
+  weft_bn_subsets_end(&store);
   weft_device_end(&mem);
   weft_arena_end(&host);
   return st;
