@@ -1,8 +1,8 @@
 #' The provably best network, and exact edge posteriors
 #'
 #' The optimum is found by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006). This takes
-#' 8 bytes for each of the 2^p subsets: 1 GB for 27 nodes, 69 GB for 33, 137 GB for 34 and 275 GB for 35. The limit is 37
-#' nodes. With `run = "cuda"`, the subsets are kept in the memory of the device. If it is too small, the memory of the
+#' 8 bytes for each of the 2^p subsets: 1 GB for 27 nodes, 69 GB for 33, 137 GB for 34 and 275 GB for 35. The limit is
+#' 37 nodes. With `run = "cuda"`, the subsets are kept in the memory of the device. If it is too small, the memory of the
 #' other devices of `weft_run(devices = )` is used, and then the memory of the host, which is slower; one device does
 #' the work. Memory is predicted, and a call that would need more than is free is refused.
 #'
@@ -128,8 +128,8 @@ node_count <- function(data) {
   if (is_experiment(data)) experiment_dim(data)[1L] else if (length(dim(data)) == 2L) ncol(data)
 }
 
-# Where an exact answer is computed, and on which devices its subsets may be kept. What no device asked for holds stays on
-# the CPU.
+# Where an exact answer is computed, and on which devices its subsets may be kept. Subsets that they do not hold stay on
+# the CPU, unless a device was asked for.
 bn_exact_backend <- function(run, p, posterior) {
   p <- if (length(p)) p else 1
   chosen <- choose_backend(run$backend, plan_exact(p, posterior, threads = run$threads))
