@@ -1,0 +1,419 @@
+/* Gaussian sums on tensor cores, with an error relative to each sum: the device's code. gaussian_tensor.cu derives the
+ * bound.
+ *
+ * Coordinates are z = (x - centre) √(log2 e) / h, so that k = 2^t, t = z_q·z_x - |z_q|²/2 - |z_x|²/2. A coordinate is
+ * a + b, a a multiple of a power of two `grid`, at most 2047 of it, and b at most half of it, both 16-bit floats. Sums
+ * of products a a and of half squares that are rounded to grid² are whole numbers of grid² below 2^24: they are
+ * exact, however large beside t. What is left (products a b, b a, b b, and the rest of the squares) is small, and is
+ * summed apart.
+ *
+ *   16 queries          a b          64 references   a b | squares | V = z, in two 16-bit floats
+ *   of a warp           |               |
+ *                       t = products of both -> p = 2^t -> two 16-bit floats -> products with V -> sums of p V
+ *                                               +-> sums of p and of p t
+ *
+ * Operands lie in memory as the lanes of a warp hold them: words of two dimensions (of two references in V), those of a
+ * lane together. Sums of 64 references are added in float, of 1,024 in double. */
+#pragma once
+
+#include <cstdint>
+#include <cuda_fp16.h>
+
+#define GAUSS_TILE 64 /* references in shared memory at a time, in each of GAUSS_STAGES */
+#define GAUSS_STAGES 3
+#define GAUSS_RUN 16           /* tiles whose sums are added in float */
+#define GAUSS_TOP 26           /* p is 2^GAUSS_TOP for a pair at distance 0 */
+#define GAUSS_LIMIT 4194304.0f /* of half a square, in units of grid² */
+#define GAUSS_STEPS 2047.0f    /* of a coordinate, in units of grid */
+#define GAUSS_FAINT -40        /* log2 of a weight over the greatest that counts as none */
+
+__host__ __device__ constexpr int gauss_words(int blocks, bool slopes) { return blocks * (slopes ? 1024 : 512) + 128; }
+
+/* What came out of preparing points: of references, how many are left out because they are too far from the centre, or
+ * faint; the nearest of the first; the longest rounding of a point. The last two are floats' bits. */
+struct gauss_left_out {
+  unsigned long long far, faint;
+  unsigned nearest, rounding;
+};
+
+struct gauss_scheme {
+  const double *centre;
+  int d;
+  double factor, grid, top_weight;
+};
+
+__device__ static inline double gauss_coordinate(const gauss_scheme &s, const double *x, const double *lo, int64_t i,
+                                                 int j)
+{
+  return (x[i * s.d + j] - s.centre[j] + (lo ? lo[i * s.d + j] : 0)) * s.factor;
+}
+
+__device__ static inline unsigned gauss_pair(float a, float b)
+{
+  const __half2 h = __floats2half2_rn(a, b);
+  return *(const unsigned *) &h;
+}
+
+/* A point's length, its rounded length, and whether its coordinates are within the grid. */
+__device__ static inline bool gauss_measure(const gauss_scheme &s, const double *x, const double *lo, int64_t i,
+                                            double *square, double *rounded, double *off)
+{
+  bool within = true;
+  *square = *rounded = *off = 0;
+  for (int j = 0; j < s.d; j++) {
+    const double z = gauss_coordinate(s, x, lo, i, j), a = rint(z / s.grid) * s.grid;
+    const double b = (double) __half2float(__float2half_rn((float) (z - a)));
+    within = within && fabs(z) <= GAUSS_STEPS * s.grid;
+    *square += z * z, *rounded += (a + b) * (a + b), *off += (z - a - b) * (z - a - b);
+  }
+  return within;
+}
+
+/* Words of two dimensions of a point in a block of 8. */
+__device__ static inline void gauss_split(const gauss_scheme &s, const double *x, const double *lo, int64_t i, int j,
+                                          bool take, unsigned *a, unsigned *b)
+{
+  float high[2] = { 0, 0 }, low[2] = { 0, 0 };
+  for (int e = 0; e < 2; e++)
+    if (take && j + e < s.d) {
+      const double z = gauss_coordinate(s, x, lo, i, j + e), whole = rint(z / s.grid) * s.grid;
+      high[e] = (float) whole, low[e] = (float) (z - whole);
+    }
+  *a = gauss_pair(high[0], high[1]), *b = gauss_pair(low[0], low[1]);
+}
+
+/* References at + 0 .. count - 1 of a slab to whole tiles of GAUSS_TILE; those beyond have a weight of 0. */
+__global__ void gauss_references(const gauss_scheme s, const double *x, const double *lo, const double *w, int64_t n,
+                                 int64_t padded, int blocks, bool slopes, unsigned *tiles, gauss_left_out *left)
+{
+  const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
+  if (i >= padded) return;
+  const int row = (int) (i % GAUSS_TILE), g = row & 7;
+  unsigned *tile = tiles + i / GAUSS_TILE * gauss_words(blocks, slopes);
+  float *norms = (float *) (tile + blocks * 512);
+  double square = 0, rounded = 0, off = 0, half = 0, in_grid = 0;
+  bool take = false;
+  if (i < n && w[i] > 0) {
+    const double faint = log2(w[i] / s.top_weight);
+    const bool within = gauss_measure(s, x, lo, i, &square, &rounded, &off);
+    half = rounded / 2 - faint, in_grid = rint(half / (s.grid * s.grid)) * (s.grid * s.grid);
+    take = faint >= GAUSS_FAINT && within && half <= GAUSS_LIMIT * s.grid * s.grid;
+    if (take)
+      atomicMax(&left->rounding, __float_as_uint((float) sqrt(off) * 1.000001f));
+    else if (faint < GAUSS_FAINT)
+      atomicAdd(&left->faint, 1ull);
+    else {
+      atomicAdd(&left->far, 1ull);
+      atomicMin(&left->nearest, __float_as_uint((float) sqrt(square) * 0.999999f));
+    }
+  }
+  const int place = (row >> 3) * 16 + (g >> 1) * 4 + (g & 1);
+  norms[place] = take ? (float) -in_grid : -1e30f;
+  norms[place + 2] = take ? (float) (in_grid - half) : 0;
+  const int words = 2 * blocks, vector = words % 4 ? 2 : 4;
+  for (int b = 0; b < blocks; b++)
+    for (int t = 0; t < 4; t++) {
+      unsigned high, low;
+      gauss_split(s, x, lo, i, 8 * b + 2 * t, take, &high, &low);
+      unsigned *to = tile + (row >> 3) * 32 * words + (g * 4 + t) * vector;
+      to[b / vector * 32 * vector + b % vector] = high;
+      to[(blocks + b) / vector * 32 * vector + (blocks + b) % vector] = low;
+    }
+  if (!slopes) return;
+  __half *v = (__half *) (tile + blocks * 512 + 128);
+  for (int j = 0; j < 8 * blocks; j++) {
+    const double z = take && j < s.d ? gauss_coordinate(s, x, lo, i, j) : 0;
+    const __half high = __float2half_rn((float) z);
+    const int lane = (j & 7) * 4 + (row & 7) / 2, word = (row & 15) >> 3;
+    __half *to = v + ((((row >> 4) * blocks + (j >> 3)) * 32 + lane) * 4 + word) * 2 + (row & 1);
+    to[0] = high;
+    to[4] = __float2half_rn((float) ((z - (double) __half2float(high)) * 2048));
+  }
+}
+
+/* Of a query: GAUSS_TOP less half its square, on the grid; the rest of it; its rounding, and length, infinite beyond
+ * the grid; the longest of its coordinates. */
+struct gauss_query {
+  float start, rest, off, length, longest;
+};
+
+__global__ void gauss_queries(const gauss_scheme s, const double *x, const double *lo, int64_t n, int64_t padded,
+                              int blocks, unsigned *words, gauss_query *about)
+{
+  const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
+  if (i >= padded) return;
+  const int row = (int) (i % 16), g = row & 7;
+  double square = 0, rounded = 0, off = 0, longest = 0;
+  bool take = false;
+  if (i < n) {
+    take = gauss_measure(s, x, lo, i, &square, &rounded, &off) && rounded / 2 <= GAUSS_LIMIT * s.grid * s.grid;
+    for (int j = 0; j < s.d; j++) longest = fmax(longest, fabs(gauss_coordinate(s, x, lo, i, j)));
+  }
+  const double half = take ? rounded / 2 : 0, in_grid = rint(half / (s.grid * s.grid)) * (s.grid * s.grid);
+  about[i] = { (float) (GAUSS_TOP - in_grid), (float) (in_grid - half), (float) sqrt(off) * 1.000001f,
+               take ? (float) sqrt(square) * 1.000001f : INFINITY, (float) longest * 1.000001f };
+  for (int b = 0; b < blocks; b++)
+    for (int t = 0; t < 4; t++) {
+      unsigned high, low;
+      gauss_split(s, x, lo, i, 8 * b + 2 * t, take, &high, &low);
+      unsigned *to = words + (i / 16 * 4 * blocks + 2 * b + (row >> 3)) * 32 + g * 4 + t;
+      to[0] = high;
+      to[2 * blocks * 32] = low;
+    }
+}
+
+/* Bounds of the errors of a query, over its sum, derived in gaussian_tensor.cu: of the sum, and of a slope in
+ * bandwidths. sum, and sum_t of p t, are in units of p; n: references. */
+__host__ __device__ static inline void gauss_bounds(const gauss_scheme &s, const gauss_left_out &left, double nearest,
+                                                    double rounding, int blocks, double n, const gauss_query &q,
+                                                    double sum, double sum_t, double *of_sum, double *of_slopes)
+{
+  const double unit = 1.0 / 8388608, ln2 = 0.6931471805599453, per_z = 1.2011224087864498; /* z of a bandwidth */
+  const double total = sum / (double) (1 << GAUSS_TOP), far = fmin(fmax((nearest - q.length) / per_z, 0.0), 1e3);
+  const double side = sqrt((double) s.d) * s.grid / 2, off = q.off + rounding,
+               deep = 3 * ((blocks + 1) / 2) * 17 * unit;
+  /* the error of a value is a0 + a1 r + a2 r^2 at r bandwidths */
+  const double a0 =
+      ln2 * (deep * (2 * q.length * side + side * side + s.grid * s.grid) + off * off / 2 + GAUSS_TOP * unit / 2) +
+      4 * unit;
+  const double a1 = ln2 * per_z * (off + deep * side), a2 = unit;
+  const double reach = sqrt(2 * fmax(log(n / total) + 4.6, 1.0)), adding = 20 * unit;
+  const double lost = n * 0x1p-100 + (double) left.faint * 0x1p-40 + (double) left.far * exp(-far * far / 2);
+  const double square = fmax(2 * ln2 * (GAUSS_TOP - sum_t / sum), 0.0) + 1e-3, root = sqrt(square);
+  *of_sum = 1.03 * (a0 + (a1 + a2 * reach) * reach) + adding + lost / total;
+  *of_slopes = 1.03 * (a0 * root + (a1 + a2 * reach) * square) + (68 + 24) * unit * (q.longest / per_z + root) +
+               adding * q.longest / per_z +
+               (n * 0x1p-50 * GAUSS_STEPS * s.grid / per_z + (double) left.faint * 0x1p-40 +
+                (double) left.far * (far > 1 ? far * exp(-far * far / 2) : 0.61)) /
+                   total;
+  if (!(q.length < 1e30f && total > 0)) *of_sum = *of_slopes = INFINITY;
+}
+
+struct gauss_args {
+  const unsigned *tiles, *words; /* references of this slab, queries from `first` on */
+  const gauss_query *about;
+  int64_t all, chunk; /* tiles of this slab, and of a chunk */
+  int d;
+  double *partial; /* (chunk * columns + column) * stride + query; columns: p, p t, p z_j; or p alone */
+  int64_t stride;
+};
+
+__device__ static inline void gauss_product(float c[4], const unsigned a0, const unsigned a1, const unsigned a2,
+                                            const unsigned a3, const unsigned b0, const unsigned b1)
+{
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+__device__ static inline void gauss_product_of_8(float c[4], const unsigned a0, const unsigned a1, const unsigned b0)
+{
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(b0));
+}
+
+template <int BLOCKS>
+__device__ static inline void gauss_products(float c[4], const unsigned (&a)[BLOCKS][2], const unsigned *b)
+{
+#pragma unroll
+  for (int k = 0; k + 1 < BLOCKS; k += 2) gauss_product(c, a[k][0], a[k][1], a[k + 1][0], a[k + 1][1], b[k], b[k + 1]);
+  if (BLOCKS & 1) gauss_product_of_8(c, a[BLOCKS - 1][0], a[BLOCKS - 1][1], b[BLOCKS - 1]);
+}
+
+__device__ static inline float gauss_exp2(float x)
+{
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+__device__ static inline void gauss_copy(void *to, const void *from)
+{
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned) __cvta_generic_to_shared(to)), "l"(from));
+}
+
+__device__ static inline void gauss_copies_begun() { asm volatile("cp.async.commit_group;"); }
+
+/* All but the last copies that were begun are there. */
+__device__ static inline void gauss_await_copies()
+{
+  asm volatile("cp.async.wait_group %0;" ::"n"(GAUSS_STAGES - 2) : "memory");
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+/* A block has 16 MT queries in each of its WARPS, and goes through a chunk of tiles. */
+template <int BLOCKS, int MT, int WARPS, int RESIDENT, bool SLOPES>
+__global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_args args)
+{
+  constexpr int THREADS = 32 * WARPS, WORDS = gauss_words(BLOCKS, SLOPES), VECTOR = BLOCKS & 1 ? 2 : 4;
+  constexpr int COLUMNS
+  = SLOPES ? 4 * BLOCKS : 0, SLOTS = MT * (COLUMNS + (SLOPES ? 4 : 2));
+  extern __shared__ __align__(16) unsigned gauss_shared[];
+  unsigned *stages = gauss_shared;
+  double *slots = (double *) (gauss_shared + GAUSS_STAGES * WORDS) + threadIdx.x;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+  const int64_t strip = ((int64_t) blockIdx.y * WARPS + warp) * MT;
+  const int64_t from = blockIdx.x * args.chunk, end = from + args.chunk < args.all ? from + args.chunk : args.all;
+  unsigned high[MT][BLOCKS][2], low[MT][BLOCKS][2];
+  float start[MT][2], run[MT][2], run_t[MT][2], sum[MT][2], sum_t[MT][2], sums[MT][COLUMNS / 4 + 1][4];
+  const auto fetch = [&](int64_t tile) {
+    if (tile < end) {
+      const uint4 *source = (const uint4 *) (args.tiles + tile * WORDS);
+      uint4 *to = (uint4 *) (stages + (tile - from) % GAUSS_STAGES * WORDS);
+#  pragma unroll
+      for (int k = 0; k < (WORDS / 4 + THREADS - 1) / THREADS; k++)
+        if (k * THREADS + (int) threadIdx.x < WORDS / 4)
+          gauss_copy(to + k * THREADS + threadIdx.x, source + k * THREADS + threadIdx.x);
+    }
+    gauss_copies_begun();
+  };
+#  pragma unroll
+  for (int m = 0; m < MT; m++) {
+#  pragma unroll
+    for (int half = 0; half < 2; half++) {
+      start[m][half] = args.about[(strip + m) * 16 + half * 8 + g].start;
+      sum[m][half] = sum_t[m][half] = 0;
+#  pragma unroll
+      for (int b = 0; b < BLOCKS; b++) {
+        high[m][b][half] = args.words[((strip + m) * 4 * BLOCKS + 2 * b + half) * 32 + lane];
+        low[m][b][half] = args.words[((strip + m) * 4 * BLOCKS + 2 * BLOCKS + 2 * b + half) * 32 + lane];
+      }
+    }
+#  pragma unroll
+    for (int b = 0; b < COLUMNS / 4; b++)
+#  pragma unroll
+      for (int e = 0; e < 4; e++) sums[m][b][e] = 0;
+  }
+#  pragma unroll
+  for (int k = 0; k < SLOTS; k++) slots[k * THREADS] = 0;
+#  pragma unroll
+  for (int k = 0; k < GAUSS_STAGES - 1; k++) fetch(from + k);
+  for (int64_t tile = from; tile < end; tile++) {
+    gauss_await_copies();
+    __syncthreads();
+    fetch(tile + GAUSS_STAGES - 1);
+    const unsigned *here = stages + (tile - from) % GAUSS_STAGES * WORDS;
+    const float4 *norms = (const float4 *) (here + 512 * BLOCKS);
+    const uint4 *values = (const uint4 *) (here + 512 * BLOCKS + 128);
+    float main[MT][COLUMNS / 4 + 1][4], rest[MT][COLUMNS / 4 + 1][4];
+#  pragma unroll
+    for (int m = 0; m < MT; m++) {
+      run[m][0] = run[m][1] = run_t[m][0] = run_t[m][1] = 0;
+#  pragma unroll
+      for (int b = 0; b < COLUMNS / 4; b++)
+#  pragma unroll
+        for (int e = 0; e < 4; e++) main[m][b][e] = rest[m][b][e] = 0;
+    }
+#  pragma unroll
+    for (int k = 0; k < GAUSS_TILE / 16; k++) {
+      unsigned p_high[MT][4], p_low[MT][4];
+#  pragma unroll
+      for (int side = 0; side < 2; side++) {
+        unsigned x[2 * BLOCKS];
+        const unsigned *source = here + (2 * k + side) * 64 * BLOCKS + lane * VECTOR;
+#  pragma unroll
+        for (int b = 0; b < 2 * BLOCKS; b += VECTOR) {
+          if (VECTOR == 4) {
+            const uint4 v = *(const uint4 *) (source + b * 32);
+            x[b] = v.x, x[b + 1] = v.y, x[(b + 2) % (2 * BLOCKS)] = v.z, x[(b + 3) % (2 * BLOCKS)] = v.w;
+          } else {
+            const uint2 v = *(const uint2 *) (source + b * 32);
+            x[b] = v.x, x[b + 1] = v.y;
+          }
+        }
+        const float4 norm = norms[(2 * k + side) * 4 + t];
+#  pragma unroll
+        for (int m = 0; m < MT; m++) {
+          float whole[4] = { start[m][0] + norm.x, start[m][0] + norm.y, start[m][1] + norm.x, start[m][1] + norm.y };
+          float small[4] = { norm.z, norm.w, norm.z, norm.w };
+          gauss_products<BLOCKS>(whole, high[m], x);
+          gauss_products<BLOCKS>(small, high[m], x + BLOCKS);
+          gauss_products<BLOCKS>(small, low[m], x);
+          gauss_products<BLOCKS>(small, low[m], x + BLOCKS);
+          float p[4];
+#  pragma unroll
+          for (int e = 0; e < 4; e++) {
+            const float exponent = whole[e] + small[e];
+            p[e] = gauss_exp2(exponent);
+            run[m][e >> 1] += p[e];
+            if (SLOPES) run_t[m][e >> 1] = fmaf(p[e], exponent, run_t[m][e >> 1]);
+          }
+          if (SLOPES) {
+#  pragma unroll
+            for (int half = 0; half < 2; half++) {
+              const float first = p[2 * half], second = p[2 * half + 1];
+              const __half2 h = __floats2half2_rn(first * 0x1p-11f, second * 0x1p-11f);
+              const float2 back = __half22float2(h);
+              p_high[m][2 * side + half] = *(const unsigned *) &h;
+              p_low[m][2 * side + half] = gauss_pair(fmaf(back.x, -2048, first), fmaf(back.y, -2048, second));
+            }
+          }
+        }
+      }
+      if (SLOPES) {
+#  pragma unroll
+        for (int b = 0; b < COLUMNS / 4; b++) {
+          const uint4 v = values[(k * BLOCKS + b) * 32 + lane];
+#  pragma unroll
+          for (int m = 0; m < MT; m++) {
+            gauss_product(main[m][b], p_high[m][0], p_high[m][1], p_high[m][2], p_high[m][3], v.x, v.y);
+            gauss_product(rest[m][b], p_low[m][0], p_low[m][1], p_low[m][2], p_low[m][3], v.x, v.y);
+            gauss_product(rest[m][b], p_high[m][0], p_high[m][1], p_high[m][2], p_high[m][3], v.z, v.w);
+          }
+        }
+      }
+    }
+#  pragma unroll
+    for (int m = 0; m < MT; m++) {
+      sum[m][0] += run[m][0], sum[m][1] += run[m][1];
+      if (SLOPES) sum_t[m][0] += run_t[m][0], sum_t[m][1] += run_t[m][1];
+#  pragma unroll
+      for (int b = 0; b < COLUMNS / 4; b++)
+#  pragma unroll
+        for (int e = 0; e < 4; e++) sums[m][b][e] = fmaf(rest[m][b][e], 0x1p-11f, sums[m][b][e] + main[m][b][e]);
+    }
+    if ((tile - from) % GAUSS_RUN != GAUSS_RUN - 1 && tile + 1 < end) continue;
+    double *slot = slots;
+#  pragma unroll
+    for (int m = 0; m < MT; m++) {
+#  pragma unroll
+      for (int half = 0; half < 2; half++) {
+        *slot += (double) sum[m][half], slot += THREADS, sum[m][half] = 0;
+        if (SLOPES) *slot += (double) sum_t[m][half], slot += THREADS, sum_t[m][half] = 0;
+      }
+#  pragma unroll
+      for (int b = 0; b < COLUMNS / 4; b++)
+#  pragma unroll
+        for (int e = 0; e < 4; e++) *slot += (double) sums[m][b][e], slot += THREADS, sums[m][b][e] = 0;
+    }
+  }
+  double *slot = slots, *out = args.partial + blockIdx.x * (int64_t) (SLOPES ? args.d + 2 : 1) * args.stride;
+#  pragma unroll
+  for (int m = 0; m < MT; m++) {
+    const int64_t row = (strip + m) * 16 + g;
+#  pragma unroll
+    for (int k = 0; k < (SLOPES ? 4 : 2); k++) {
+      double s = *slot;
+      slot += THREADS;
+      s += __shfl_xor_sync(~0u, s, 1);
+      s += __shfl_xor_sync(~0u, s, 2);
+      const int half = SLOPES ? k >> 1 : k;
+      if (t == 0) out[(SLOPES ? k & 1 : 0) * args.stride + row + 8 * half] = s;
+    }
+#  pragma unroll
+    for (int k = 0; k < COLUMNS; k++, slot += THREADS) {
+      const int j = k / 4 * 8 + 2 * t + (k & 1);
+      if (j < args.d) out[(int64_t) (2 + j) * args.stride + row + 8 * (k >> 1 & 1)] = *slot;
+    }
+  }
+}
+#else
+template <int BLOCKS, int MT, int WARPS, int RESIDENT, bool SLOPES> __global__ void gauss_sums(const gauss_args) {}
+#endif
+
+template <int BLOCKS, int MT, int WARPS, bool SLOPES> constexpr size_t gauss_bytes()
+{
+  return GAUSS_STAGES * gauss_words(BLOCKS, SLOPES) * sizeof(unsigned) +
+         (size_t) MT * (SLOPES ? 4 * BLOCKS + 4 : 2) * 32 * WARPS * sizeof(double);
+}
