@@ -105,9 +105,10 @@ check_score <- function(kernel, run) {
 moved_by_score <- function(x, bandwidth, rel_error, run) {
   given <- check_bandwidth(bandwidth, ncol(x), points_reach(x))
   d <- kernel_gradient(x, bandwidth = bandwidth, rel_error = rel_error, run = run_but(run, ranks = FALSE))
-  score <- d$gradient / as.vector(d$sum)
-  moved <- x + if (given$full) score %*% tcrossprod(given$scale) / 2
-                else score * rep((given$scale %||% rep(given$h, ncol(x)))^2 / 2, each = nrow(x))
+  half <- 0.5 / as.vector(d$sum)
+  moved <- x + if (given$full) (d$gradient * half) %*% tcrossprod(given$scale)
+                else if (is.null(given$scale)) d$gradient * (given$h^2 * half)
+                else d$gradient * half * rep(given$scale^2, each = nrow(x))
   dimnames(moved) <- dimnames(x)
   moved
 }

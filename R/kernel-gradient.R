@@ -68,21 +68,31 @@ kernel_gradient <- function(x, reference = NULL, weights = NULL, kernel = "gauss
     abort_input("`weights` must be one number per reference.", x = sprintf("It has %d columns.", NCOL(weights)))
   }
   given <- check_bandwidth(bandwidth, ncol(query), points_reach(reference, query))
-  frame <- gradient_frame(query, reference, given)
   sum_of <- function(kernel, wider, columns, rel_error) {
     kernel_sum(query, if (!self) reference, columns, kernel, scale_bandwidth(bandwidth, wider), rel_error,
                leave_one_out = leave_one_out, run = run)
   }
   first <- slopes[[1L]]
   problem <- list(query = query, reference = reference, self = self, weights = weights, bandwidth = given,
-                  leave_one_out = leave_one_out, rel_error = rel_error, slopes = slopes, trace = trace)
-  there <- slopes_there(problem, run)
-  slope_sums <- function(slope) {
-    if (is.null(there)) gradient_sums(slope, frame, weights, trace, rel_error, sum_of) else there(slope)
+                  leave_one_out = leave_one_out, rel_error = rel_error, abs_error = 0, kernel = kernel, slopes = slopes,
+                  trace = trace)
+  out <- tensor_gradient(problem, run)
+  if (is.null(out)) {
+    there <- slopes_there(problem, run)
+    frame <- if (is.null(there) || trace) gradient_frame(query, reference, given)
+    slope_sums <- function(slope) {
+      if (is.null(there)) gradient_sums(slope, frame, weights, trace, rel_error, sum_of) else there(slope)
+    }
+    of_slope <- slope_sums(first)
+    out <- list(sum = if (first$kernel == kernel) of_slope$sum else sum_of(kernel, 1, weights, rel_error),
+                gradient = if (first$times == 1) of_slope$gradient else first$times * of_slope$gradient)
+  } else if (length(out$missed)) {
+    again <- kernel_gradient(query[out$missed, , drop = FALSE], reference, weights, kernel, bandwidth,
+                             rel_error = min(rel_error, kernel_limits()[["tensor_error"]]) / 2, run = run)
+    out$sum[out$missed] <- again$sum
+    out$gradient[out$missed, ] <- again$gradient
   }
-  of_slope <- slope_sums(first)
-  out <- list(sum = if (first$kernel == kernel) of_slope$sum else sum_of(kernel, 1, weights, rel_error),
-              gradient = first$times * of_slope$gradient)
+  out <- out[c("sum", "gradient")]
   dimnames(out$gradient) <- if (!is.null(rownames(query)) || !is.null(colnames(reference))) {
     list(rownames(query), colnames(reference))
   }
@@ -163,19 +173,28 @@ gradient_sums <- function(slope, frame, weights, trace, rel_error, sum_of) {
 # NULL where sums of more columns are to be preferred, or a device is not.
 slopes_there <- function(problem, run) {
   d <- ncol(problem$query)
-  backend <- run$backend %||% weft_backend()
   kernels <- unique(vapply(problem$slopes[seq_len(1L + problem$trace)], function(slope) slope$kernel, ""))
-  if (backend == "cpu" || d > slopes_on_device$dims || !all(kernels %in% slopes_on_device$kernels)) return(NULL)
+  if (d > slopes_on_device$dims || !all(kernels %in% slopes_on_device$kernels)) return(NULL)
   if (problem$trace && problem$bandwidth$full) return(NULL)
   if (d <= 3L && problem$rel_error > 0 && kernels[1L] == "gaussian") return(NULL) # meshes
-  chosen <- choose_backend(backend, kernel_plan("slopes", references = nrow(problem$reference),
-                                                queries = nrow(problem$query), d = d, m = d + 1 + problem$trace,
-                                                value = kernel_kinds[[kernels[1L]]]$cost,
-                                                threads = run_control("cpu", run$threads, FALSE)$threads))
+  chosen <- slopes_backend(problem, kernels[1L], run, "double")
   if (chosen$name != "cuda") return(NULL)
-  control <- run_control("cuda", run$threads, run$progress, NULL, "Summing kernels",
-                         devices_for(run$devices, "cuda", chosen$divided))
+  control <- slopes_control(chosen, run)
   function(slope) slopes_by_pairs(problem, slope, control)
+}
+
+# Where sums of all pairs with their slopes run.
+slopes_backend <- function(problem, kernel, run, precision) {
+  d <- ncol(problem$query)
+  choose_backend(run$backend, kernel_plan("slopes", precision = precision, references = nrow(problem$reference),
+                                          queries = nrow(problem$query), d = d, m = d + 1 + problem$trace,
+                                          value = kernel_kinds[[kernel]]$cost,
+                                          threads = run_control("cpu", run$threads, FALSE)$threads))
+}
+
+slopes_control <- function(chosen, run) {
+  run_control("cuda", run$threads, run$progress, NULL, "Summing kernels",
+              devices_for(run$devices, "cuda", chosen$divided))
 }
 
 # The kernels of slopes_cuda(), and WEFT_KERNEL_SLOPE_DIMS.
@@ -196,6 +215,7 @@ slopes_by_pairs <- function(problem, slope, control) {
   s <- .Call(C_weft_kernel_slopes, task, each, control)
   moved <- s[, 1L + seq_len(d), drop = FALSE]
   moved <- if (given$full) moved %*% forwardsolve(given$scale, diag(d))
-           else moved / rep(given$scale %||% rep(h^2, d), each = nrow(s))
+           else if (is.null(given$scale)) moved * h^-2
+           else moved / rep(given$scale, each = nrow(s))
   list(sum = s[, 1L], gradient = moved, squares = s[, d + 2L])
 }

@@ -12,7 +12,8 @@ kernel_limits <- function() .Call(C_weft_kernel_limits)
 # `m` the number of columns of weights.
 kernel_work <- function(kernel, d, m) .Call(C_weft_kernel_work, kernel_kinds[[kernel]]$cost, d, m)
 
-cost_of_direct <- function(problem, precision = "double") {
+# precision: of direct sums that are asked for; "relative" where tensor cores may take them.
+cost_of_direct <- function(problem, precision = if (fits_tensor_cores(problem)) "relative" else "double") {
   kernel_plan("direct", precision = precision, references = nrow(problem$reference), queries = nrow(problem$query),
               d = ncol(problem$reference), m = NCOL(problem$weights), value = kernel_kinds[[problem$kernel]]$cost,
               threads = problem$control$threads)
@@ -26,8 +27,9 @@ cost_of_trees <- function(problem) {
 }
 
 # Where a direct sum runs.
-direct_backend <- function(problem, precision = "double") choose_backend(problem$backend,
-                                                                         cost_of_direct(problem, precision))
+direct_backend <- function(problem, precision = if (fits_tensor_cores(problem)) "relative" else "double") {
+  choose_backend(problem$backend, cost_of_direct(problem, precision))
+}
 
 # For the rest of the calling function, kernel sums run on the back end of `run`. Returns `run` with that filled in; a
 # device that is not there is an error at once.
@@ -70,7 +72,7 @@ device_pairs <- function(problem) {
 
 # The cost of a grid on a device, by the share of the pairs that are near each other.
 grid_seconds <- function(problem, near) {
-  cost_of_direct(problem)$cuda * near * kernel_limits()[["grid_over_pairs"]] +
+  cost_of_direct(problem, "double")$cuda * near * kernel_limits()[["grid_over_pairs"]] +
     launching(as.double(length(problem$reference)) * 1e-9 + 0.009)
 }
 

@@ -243,7 +243,10 @@ kernel_run <- function(problem, method = "auto") {
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
   if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
-  direct <- function(plan) (if (method == "auto") kernel_lower(problem, plan)) %||% kernel_direct(problem, plan)
+  direct <- function(plan) {
+    (if (method == "auto") kernel_lower(problem, plan) %||% kernel_tensor(problem, plan)) %||%
+      kernel_direct(problem, plan)
+  }
   by_mesh <- function(plan) kernel_mesh(problem, plan$mesh, plan$reason) %||% direct(plan)
   run <- function(plan) {
     switch(plan$method, direct = direct(plan), mesh = by_mesh(plan),
@@ -256,9 +259,9 @@ kernel_direct <- function(problem, plan) {
   split <- split_weights(problem)
   reference <- native_points(problem$reference, problem)
   query <- if (problem$self) reference else native_points(problem$query, problem)
-  chosen <- plan$chosen %||% direct_backend(problem)
+  chosen <- plan$chosen %||% direct_backend(problem, "double")
   problem$control$backend <- chosen$name
-  problem$control$devices <- devices_for(problem$devices, chosen$name, cost_of_direct(problem)$divided)
+  problem$control$devices <- devices_for(problem$devices, chosen$name, cost_of_direct(problem, "double")$divided)
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
   list(sum = join_parts(out$sum, split, NCOL(problem$weights)), method = "direct", backend = chosen$name,
        reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
@@ -280,7 +283,7 @@ kernel_grid <- function(problem, plan) {
   # Twice what the pairs of the sample take, as cells hold pairs that are farther apart. Each device makes the grid for
   # itself: 10^6 points in 4 dimensions take .017 s on one H100 and .025 s on two.
   problem$control$devices <- devices_for(problem$devices, chosen$name,
-                                         2 * share_near(problem, reach) * cost_of_direct(problem)$divided,
+                                         2 * share_near(problem, reach) * cost_of_direct(problem, "double")$divided,
                                          again = grid_seconds(problem, 0)) # both counted for "all" alone
   points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)
   task <- native_task(problem, NULL, NULL, split)

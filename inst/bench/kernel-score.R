@@ -2,6 +2,9 @@
 #   speed [scale]   density with its score of 10^6 points in 16 dimensions at 131,072 queries, on a device where there
 #                   is one, beside kernel_sum() with a column for each dimension, and finite differences at some
 #                   queries; scale 0.01: a hundredth of the points and of the queries
+#   debiased [scale]   kde(bias = "score") of 10^6 points in 16 dimensions, then its density at 131,072 queries: the
+#                   whole calls and their parts, pairs per second, the seconds that exponentials alone take on a device
+#                   of 132 multiprocessors, and errors beside sums in double at some points
 #   models          kernel_regression() of 50,000 x 8 by cross-validation, gp_regression() of 5,000 x 8, on every back
 #                   end
 #   mise            mean integrated square errors over those of kde(), 1 to 64 dimensions, three densities
@@ -37,6 +40,59 @@ if (given[1] == "speed") {
               n, nrow(q), d, backend, median(seconds), min(seconds), max(seconds), columns, alone))
   cat(sprintf("off, over the sum and the bandwidth: columns %.1e, finite differences %.1e\n",
               off(g$gradient, by_columns, g$sum), off(g$gradient[some, ], differences, g$sum[some])))
+}
+
+if (given[1] == "debiased") {
+  scale <- as.numeric(c(given[2], 1)[1])
+  if (is.na(scale)) scale <- 1
+  n <- round(1e6 * scale)
+  d <- 16L
+  x <- matrix(rnorm(n * d), n)
+  q <- matrix(rnorm(round(131072 * scale) * d), ncol = d)
+  h <- n^(-1 / (d + 8))
+  devices <- weft_devices()
+  backend <- if (nrow(devices)) "cuda" else "cpu"
+  timed <- function(work) system.time(work)[["elapsed"]]
+  predict(kde(x[1:20000, ], h, bias = "score", run = backend), q[1:1000, ])
+  run <- function(error) {
+    parts <- c(kde = timed(fit <<- kde(x, h, bias = "score", rel_error = error, run = backend)),
+               predict = timed(f <<- predict(fit, q, run = backend)))
+    c(whole = sum(parts), parts)
+  }
+  pairs <- n * (n + as.double(nrow(q)))
+  # 16 exponentials a cycle of a multiprocessor at 1.755 GHz
+  bound <- pairs / (132 * 16 * 1.755e9)
+  for (error in c(1e-3, 1e-4)) {
+    seconds <- vapply(1:3, function(i) run(error), numeric(3))
+    best <- seconds[, which.min(seconds[1, ])]
+    some <- round(seq(1, n, length.out = 100))
+    exact <- kernel_gradient(x[some, ], x, bandwidth = h, run = backend)
+    moved <- (fit$data[some, ] - x[some, ]) * 2 / h # the score in bandwidths
+    few <- round(seq(1, nrow(q), length.out = 100))
+    density <- kernel_sum(q[few, ], fit$data, bandwidth = h, run = backend)
+    reason <- attr(kernel_sum(q, fit$data, bandwidth = h, rel_error = error, run = weft_run(backend, verbose = FALSE)),
+                   "backend")
+    cat(sprintf("%d points, %d queries, %s, rel_error %g: %.3f s (%s); kde() %.3f, predict() %.3f\n", n, nrow(q), backend,
+                error, best[["whole"]], paste(sprintf("%.3f", sort(seconds[1, ])), collapse = ", "), best[["kde"]],
+                best[["predict"]]))
+    cat(sprintf("  %.3g pairs per second; exponentials alone %.3f s, %.2f of the whole calls\n", pairs / best[["whole"]],
+                bound, bound / best[["whole"]]))
+    cat(sprintf("  off at some points: score in bandwidths %.1e, density over itself %.1e\n",
+                max(abs(moved - exact$gradient * h / exact$sum)),
+                max(abs(f[few] / (density * exp(fit$log_scale)) - 1))))
+  }
+  once <- function(precise) {
+    problem <- list(query = x, reference = x, self = TRUE, weights = NULL, kernel = "gaussian", rel_error = 1e-4,
+                    abs_error = 0, bandwidth = weft:::check_bandwidth(h, d, 10),
+                    control = weft:::run_control(backend, devices = weft:::devices_for(NULL, backend)))
+    native <- weft:::native_points(x, problem)
+    task <- weft:::sums_task("gaussian", h, native, native, matrix(1, 1, n), FALSE)
+    out <- NULL
+    seconds <- timed(out <- .Call(weft:::C_weft_kernel_gaussian, task, TRUE, problem$control))
+    cat(sprintf("native score of all points: %.3f s, %.3g pairs per second; bounds of slopes: median %.1e, above 1e-4 %d\n",
+                seconds, as.double(n)^2 / seconds, median(out$bounds[, 2]), sum(!(out$bounds[, 2] <= 1e-4))))
+  }
+  if (backend == "cuda") for (i in 1:2) once()
 }
 
 if (given[1] == "models") {

@@ -106,6 +106,14 @@
     "`precision = \"tensor\"`, TENSOR kernels, up to 36 dimensions, one column", \
     "whole calls in 10-D, 5·10^5 points: .31 to .23 s (H200): `... kernel-device.R call`", \
     "") \
+  ENGINE(GAUSSIAN_TENSOR, "Gaussian sums on tensor cores", \
+    "`cuda/direct/gaussian.cu`", \
+    "exponents and slopes by products of 16-bit floats; an error relative to each sum, else double", \
+    "devices from 8.0 on", \
+    "`rel_error` >= 5e-5, 4 to 64 dimensions, one column; no logarithms, traces, or gradients with a covariance; " \
+      "nothing left out", \
+    "`Rscript inst/bench/kernel-score.R speed`", \
+    "") \
   ENGINE(GRID, "grid", \
     "`cuda/grid/*.cu`", \
     "all pairs within reach, exactly, by cells", \

@@ -9,7 +9,7 @@
 
 typedef enum {
   WEFT_KERNEL_PLAN_DIRECT, /* kind: a precision; value, references, queries, d, m */
-  WEFT_KERNEL_PLAN_SLOPES, /* value, references, queries, d, m: of gradients; m columns would do on the CPU */
+  WEFT_KERNEL_PLAN_SLOPES, /* the same: value, references, queries, d, m: of gradients; m columns would do on the CPU */
   WEFT_KERNEL_PLAN_TREES,  /* references, queries, d: of the trees that are to be built; without the walk */
   WEFT_KERNEL_PLAN_LINE,   /* references, queries, m */
   WEFT_KERNEL_PLAN_MESH,   /* references, queries, d, m, nodes, native */
@@ -18,9 +18,10 @@ typedef enum {
 
 #define WEFT_KERNEL_OPERATION_NAMES "direct", "slopes", "trees", "line", "mesh", "factor"
 
-typedef enum { WEFT_KERNEL_DOUBLE, WEFT_KERNEL_SINGLE, WEFT_KERNEL_TENSOR } weft_kernel_precision;
+/* relative: double, or Gaussian sums on tensor cores where these take less */
+typedef enum { WEFT_KERNEL_DOUBLE, WEFT_KERNEL_SINGLE, WEFT_KERNEL_TENSOR, WEFT_KERNEL_RELATIVE } weft_kernel_precision;
 
-#define WEFT_KERNEL_PRECISION_NAMES "double", "single", "tensor"
+#define WEFT_KERNEL_PRECISION_NAMES "double", "single", "tensor", "relative"
 
 /* clang-format off */
 #define WEFT_KERNEL_SIZES(SIZE) \

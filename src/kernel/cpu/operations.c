@@ -13,5 +13,7 @@ static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double r
   return WEFT_OK;
 }
 
-const weft_kernel_ops weft_kernel_cpu = { weft_kernel_direct, weft_kernel_direct_single, weft_kernel_slopes, no_grid,
-                                          weft_kernel_mesh_sums };
+const weft_kernel_ops weft_kernel_cpu = {
+  weft_kernel_direct,   weft_kernel_direct_single, weft_kernel_slopes, weft_kernel_gaussian, no_grid,
+  weft_kernel_mesh_sums
+};

@@ -14,8 +14,8 @@ typedef struct {
   const weft_kernel_ops *ops;
   const weft_kernel_task *task;
   const int32_t *own;
-  int single, tensor;
-  const double *slopes; /* as ops->slopes() takes them, or NULL */
+  int single, tensor, gaussian; /* gaussian: 2 with slopes */
+  const double *slopes;         /* as ops->slopes() takes them, or NULL */
   size_t parts;
   double *out, *bound;
   weft_kernel_effort effort[WEFT_MOST_DEVICES];
@@ -32,16 +32,21 @@ static weft_status sum_part(weft_ctx *ctx, size_t part, void *data)
   const size_t all = own.query.n, d = own.query.d, runs = (all + RUN - 1) / RUN;
   const size_t first = (size_t) weft_share_start(runs, part, job->parts) * RUN;
   size_t end = (size_t) weft_share_start(runs, part + 1, job->parts) * RUN;
-  double *sums;
+  double *sums, *bounds;
   if (end > all) end = all;
   if (first >= end) return WEFT_OK;
   own.query.n = end - first;
   own.query.x += first * d;
   own.own_first = first;
   if (own.query.lo) own.query.lo += first * d;
-  const size_t columns = job->slopes ? d + 2 : own.m;
+  const size_t columns = job->slopes ? d + 2 : job->gaussian == 2 ? d + 1 : own.m;
   WEFT_TAKE(sums, &mem, own.query.n * columns);
-  if (job->slopes)
+  if (job->gaussian) {
+    WEFT_TAKE(bounds, &mem, own.query.n * 2);
+    WEFT_TRY(job->ops->gaussian(ctx, &own, job->gaussian == 2, sums, bounds));
+    for (int c = 0; c < 2; c++)
+      memcpy(job->bound + c * all + first, bounds + c * own.query.n, own.query.n * sizeof *bounds);
+  } else if (job->slopes)
     WEFT_TRY(job->ops->slopes(ctx, &own, job->slopes, sums));
   else if (job->single)
     WEFT_TRY(job->ops->single(ctx, &own, job->own ? job->own + first : NULL, job->tensor, sums, job->bound + first));
@@ -92,6 +97,19 @@ weft_status weft_kernel_slopes_spread(weft_ctx *ctx, const weft_kernel_ops *ops,
 {
   sum_job job = { .ops = ops, .task = task, .slopes = each, .parts = (size_t) ctx->device_count, .out = out };
   if (one_device(ctx, task)) return ops->slopes(ctx, task, each, out);
+  return weft_spread(ctx, sum_part, &job);
+}
+
+weft_status weft_kernel_gaussian_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                                        int slopes, double *out, double *bounds)
+{
+  sum_job job = { .ops = ops,
+                  .task = task,
+                  .gaussian = slopes ? 2 : 1,
+                  .parts = (size_t) ctx->device_count,
+                  .out = out,
+                  .bound = bounds };
+  if (one_device(ctx, task)) return ops->gaussian(ctx, task, slopes, out, bounds);
   return weft_spread(ctx, sum_part, &job);
 }
 

@@ -221,6 +221,28 @@ SEXP C_weft_kernel_slopes(SEXP task, SEXP each, SEXP control)
   WEFT_RUN_RETURN(out, control, slopes, &job);
 }
 
+typedef struct {
+  weft_kernel_task task;
+  int slopes;
+  double *out, *bounds;
+} gaussian_job;
+
+WEFT_WORK(gaussian, gaussian_job,
+          weft_kernel_gaussian_spread(ctx, backend->kernel, &job->task, job->slopes, job->out, job->bounds))
+
+/* list(sum, bounds) with as many columns as weft_kernel_ops' gaussian() gives. */
+SEXP C_weft_kernel_gaussian(SEXP task, SEXP slopes, SEXP control)
+{
+  gaussian_job job = { .task = weft_kernel_task_of(task), .slopes = Rf_asLogical(slopes) };
+  const int n = (int) job.task.query.n, columns = job.slopes ? (int) job.task.query.d + 1 : 1;
+  if (job.task.kind != WEFT_GAUSSIAN || job.task.m != 1 || !job.task.weights || job.task.leave_one_out)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "These sums are of the Gaussian kernel, one column of weights, and all points.");
+  SEXP out = PROTECT(WEFT_NAMED_LIST("sum", "bounds"));
+  job.out = REAL(weft_result_put(out, "sum", Rf_allocMatrix(REALSXP, n, columns)));
+  job.bounds = REAL(weft_result_put(out, "bounds", Rf_allocMatrix(REALSXP, n, 2)));
+  WEFT_RUN_RETURN(out, control, gaussian, &job);
+}
+
 WEFT_WORK(on_line, sum_job, weft_kernel_line(ctx, &job->task, job->own, job->out, &job->effort))
 
 /* Sums in one dimension, whose kernel must be one that the sheet says has them. part: NULL, or of which column, from 0,

@@ -9,12 +9,12 @@ static const char *const precisions[] = { WEFT_KERNEL_PRECISION_NAMES };
 static const char *const size_names[] = { WEFT_KERNEL_SIZES(WEFT_SIZE_NAME) };
 #define COUNT(names) ((int) (sizeof names / sizeof *names))
 
-/* operation: one of WEFT_KERNEL_OPERATION_NAMES. precision: of direct sums, else NULL. */
+/* operation: one of WEFT_KERNEL_OPERATION_NAMES. precision: of direct sums and slopes, else NULL. */
 SEXP C_weft_kernel_plan(SEXP operation, SEXP precision, SEXP sizes, SEXP slowness)
 {
   const int what = weft_kind_of(operation, "operation", operations, COUNT(operations));
-  const int how =
-      what == WEFT_KERNEL_PLAN_DIRECT ? weft_kind_of(precision, "precision", precisions, COUNT(precisions)) : 0;
+  const int how = precision == R_NilValue ? WEFT_KERNEL_DOUBLE
+                                          : weft_kind_of(precision, "precision", precisions, COUNT(precisions));
   weft_kernel_sizes given;
   weft_plan_sizes(sizes, size_names, COUNT(size_names), (double *) &given);
   const weft_slowness slow = weft_plan_slowness(slowness);

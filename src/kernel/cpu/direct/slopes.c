@@ -4,6 +4,7 @@
 #include "core/call/arena.h"
 #include "core/call/parallel.h"
 #include "kernel/both/scalar.h"
+#include "kernel/cpu/direct/direct.h"
 #include "kernel/cpu/direct/slopes.h"
 
 #define BATCH_WORK 2e8 /* dimensions of pairs between two polls, on each thread */
@@ -48,6 +49,29 @@ weft_status weft_kernel_slopes(weft_ctx *ctx, const weft_kernel_task *task, cons
       for (size_t c = 0; c < columns; c++) out[c * nq + (size_t) i] = sums[c];
     }
   }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* The twin of the device's (cuda/direct/gaussian.cu); errors are those of rounding. */
+weft_status weft_kernel_gaussian(weft_ctx *ctx, const weft_kernel_task *task, int slopes, double *out, double *bounds)
+{
+  weft_status st = WEFT_OK;
+  const size_t nq = task->query.n, d = task->query.d;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_kernel_effort effort = { 0 };
+  double *each, *sums;
+  for (size_t i = 0; i < nq * 2; i++) bounds[i] = 1e-12;
+  if (!slopes) {
+    WEFT_TRY(weft_kernel_direct(ctx, task, out, &effort));
+    goto done;
+  }
+  WEFT_TAKE(each, &mem, d);
+  WEFT_TAKE(sums, &mem, nq * (d + 2));
+  memset(each, 0, d * sizeof *each);
+  WEFT_TRY(weft_kernel_slopes(ctx, task, each, sums));
+  memcpy(out, sums, nq * (d + 1) * sizeof *out);
 done:
   weft_arena_end(&mem);
   return st;

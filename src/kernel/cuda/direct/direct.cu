@@ -4,6 +4,7 @@
 #include "kernel/cuda/direct/chunks.cuh"
 #include "kernel/cuda/grid/task.cuh"
 #include "kernel/cuda/direct/single.cuh"
+#include "kernel/cuda/direct/gaussian.cuh"
 #include "kernel/cuda/direct/slopes.cuh"
 #include "kernel/cuda/mesh/mesh.cuh"
 
@@ -383,6 +384,8 @@ done:
 
 extern "C" {
 extern const weft_kernel_ops weft_kernel_cuda;
-const weft_kernel_ops weft_kernel_cuda = { direct_cuda, weft_kernel_single_cuda, weft_kernel_slopes_cuda,
-                                           weft_kernel_grid_cuda, weft_kernel_mesh_cuda };
+const weft_kernel_ops weft_kernel_cuda = {
+  direct_cuda,           weft_kernel_single_cuda, weft_kernel_slopes_cuda, weft_kernel_gaussian_cuda,
+  weft_kernel_grid_cuda, weft_kernel_mesh_cuda
+};
 }
