@@ -6,6 +6,7 @@
 #   "stored"    a function(i) that reads block i of rows as the slots p, i, x of a dgCMatrix; `values`: how many in all;
 #               for_device() makes it a source in larger blocks with packed(i), which reads one for a device to unpack
 #   "resident"  the pointer of a weft_upload() handle
+#   "genotypes" what genotype_columns() makes of a plink_file(); `missing`: what stands for missing ones, by columns
 
 pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x", threads = NULL) {
   given <- as_source(x, assay, arg, stored = TRUE)
@@ -97,11 +98,13 @@ file_source <- function(x, block_size) {
                else x[, range])
 }
 
-# Genotypes become numbers block after block of variants.
+# Genotypes that fit become numbers; others stay in the mapped file, two bits each.
 plink_source <- function(x, block_size) {
   d <- as.double(dim(x))
   if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
-  block_source(d[1L], d[2L], FALSE, block_size, dimnames(x), function(range, by_row) read_variants(x, range))
+  names <- dimnames(x)
+  list(kind = "genotypes", n = d[1L], p = d[2L], data = unclass(genotype_columns(x)), row_names = names[[1L]],
+       names = names[[2L]])
 }
 
 # A store that fits is a sparse matrix; else runs of its blocks are read again for each pass. What data() and packed()
@@ -173,6 +176,27 @@ native_source <- function(source) {
        starts = source$starts, by_row = isTRUE(source$by_row), ranks = source$ranks)
 }
 
+# Puts the mean of its column in the place of each missing value, in the source and in the moments of its columns, whose
+# rows weigh `total`.
+filled_by_mean <- function(source, moments, total) {
+  if (source$kind == "dense") {
+    source$data[is.na(source$data)] <- rep(moments$mean, moments$missing)
+  } else if (source$kind == "genotypes") {
+    source$missing <- moments$mean
+  } else {
+    abort_input("`na = \"mean\"` needs an ordinary matrix, a data frame or a `plink_file()`.",
+                x = sprintf("`x` is %s.", kind_in_words(source$kind)))
+  }
+  moments$weight[] <- total
+  moments$missing[] <- 0
+  list(source = source, moments = moments)
+}
+
+kind_in_words <- function(kind) {
+  c(sparse = "sparse", stored = "a store", blocks = "read in blocks", resident = "on the device",
+    genotypes = "genotypes in a file")[[kind]]
+}
+
 column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, native_source(source), weights, control)
 
 # ---- centre, scale and weights ----
@@ -194,6 +218,26 @@ check_center <- function(x, p, arg) {
                       if (arg == "scale") "positive" else "finite"), x = paste0("It is ", describe(x), "."))
 }
 
+check_scale <- function(x, p) {
+  if (identical(bare_text(x), "allele")) return("allele")
+  if (is.character(x)) abort_input(sprintf("`scale` must be TRUE, FALSE, \"allele\" or %.0f positive numbers.", p),
+                                   x = paste0("It is ", describe(x), "."))
+  check_center(x, p, "scale")
+}
+
+# The standard deviation of a count of alleles in Hardy-Weinberg proportions, by columns: with q the allele's frequency,
+# sqrt(2 q (1 - q)). Monomorphic variants, which are 0 once they are centred, are divided by 1.
+allele_scale <- function(moments, names) {
+  wrong <- which(moments$mean < 0 | moments$mean > 2)
+  if (length(wrong)) {
+    abort_input("`scale = \"allele\"` is for counts of alleles, from 0 to 2.",
+                x = sprintf("The mean of column `%s` is %s.", (names %||% wrong)[if (is.null(names)) 1L else wrong[1L]],
+                            format(moments$mean[wrong[1L]])))
+  }
+  scale <- sqrt(moments$mean * (1 - moments$mean / 2))
+  ifelse(scale > 0, scale, 1)
+}
+
 # The form in which the native code sees X: (x - center) * factor * row; see weft_pca_made in src/pca/pca.h. `scale`
 # holds the columns' weights too, so that (x - center) / scale is what loadings belong to. `total`: rows, or the sum of
 # their weights.
@@ -209,7 +253,7 @@ pca_scaling <- function(center, scale, col_weights) {
 
 as_form <- function(made, center, scale, weights, col_weights, total) {
   list(
-    native = list(center = made$center, factor = made$factor, row = if (!is.null(weights)) sqrt(weights),
+    native = list(center = made$center, factor = made$factor, row = if (!is.null(weights)) sqrt(weights), missing = NULL,
                   single = FALSE, own = FALSE),
     center = if (isFALSE(center)) FALSE else made$center,
     scale = if (isFALSE(scale) && is.null(col_weights)) FALSE else made$divide,

@@ -9,8 +9,9 @@
 #' standard deviations with their shares of the total variance. `augment()` adds scores to the data.
 #'
 #' @param object,x what [pca()] returned; for `residuals()`, `x` is the data from which it was computed.
-#' @param newdata the rows (or columns) to place: a matrix, data frame, sparse Matrix or store; the rows of a store are
-#'   read in blocks.
+#' @param newdata the rows (or columns) to place: a matrix, data frame, sparse Matrix, store or [plink_file()]. The rows
+#'   of a store are read in blocks. In a [plink_file()], counts must be of the alleles that were counted in the data, and
+#'   the mean of the data stands for missing genotypes.
 #' @param type `"rows"` or `"columns"`.
 #' @param k the number of components to use.
 #' @param assay for `residuals()` of a SummarizedExperiment: the assay's name or number.
@@ -63,8 +64,8 @@ predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) 
   source <- as_source(newdata, NULL, "newdata", stored = type == "rows")
   x <- if (source$kind == "frame") frame_matrix(source$data, "newdata") else source$data
   if (is.null(dim(x)) && is.numeric(x)) x <- if (type == "rows") t(x) else cbind(x)
-  if (!source$kind %in% c("sparse", "delayed", "store") && !(is.matrix(x) && (is.numeric(x) || is.logical(x)))) {
-    abort_input("`newdata` must be a numeric matrix, data frame or Matrix, or a store.",
+  if (!source$kind %in% c("sparse", "delayed", "store", "genotypes") && !(is.matrix(x) && (is.numeric(x) || is.logical(x)))) {
+    abort_input("`newdata` must be a numeric matrix, data frame or Matrix, a store or a `plink_file()`.",
                 x = paste0("It is ", describe(newdata), "."))
   }
   if (type == "columns") return(place_columns(object, x))
@@ -73,6 +74,7 @@ predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) 
   count <- if (is.null(columns)) ncol(x) else length(columns)
   if (count != p) abort_input(sprintf("`newdata` must have %d columns.", p), x = sprintf("It has %d.", count))
   loads <- object$rotation / scale_of(object, p)
+  if (source$kind == "genotypes") return(genotype_scores(object, x, columns))
   scores <- if (source$kind == "store") store_product(x, columns, loads)
             else as.matrix((if (is.null(columns)) x else x[, columns, drop = FALSE]) %*% loads)
   scores <- scores - rep(colSums(loads * center_of(object, p)), each = nrow(scores))
@@ -105,6 +107,26 @@ store_product <- function(x, columns, loads, block_size = 2^28) {
     out[rows, ] <- as.matrix(store_sparse(x, rows, columns) %*% loads)
   }
   out
+}
+
+# Scores of the people of a plink_file(), read in its file. The mean of the data stands for missing genotypes.
+genotype_scores <- function(fit, x, columns) {
+  p <- nrow(fit$rotation)
+  variants <- genotype_columns(x)
+  if (!is.null(columns)) variants <- variants[columns]
+  n <- as.double(nrow(x))
+  source <- native_source(list(kind = "genotypes", n = n, p = as.double(p), data = unclass(variants)))
+  control <- run_control("cpu", NULL, FALSE)
+  if (isFALSE(fit$center)) {
+    missing <- sum(.Call(C_weft_pca_moments, source, NULL, control)$missing)
+    if (missing > 0) abort_input("`newdata` must be complete for components of data that were not centred.",
+                                 x = sprintf("%.0f of its genotypes are missing.", missing))
+  }
+  form <- list(center = center_of(fit, p), factor = 1 / scale_of(fit, p), row = NULL, missing = NULL, single = FALSE,
+               own = FALSE)
+  scores <- .Call(C_weft_pca_times, source, form, fit$rotation, control)
+  dimnames(scores) <- list(rownames(x), colnames(fit$rotation))
+  scores
 }
 
 center_of <- function(fit, p) if (isFALSE(fit$center)) numeric(p) else fit$center

@@ -17,10 +17,12 @@
 #' @param k the number of components; by default, all min(n, p).
 #' @param method `"auto"` chooses the cheaper one of `"krylov"` and `"gram"`. `"gs"` and `"nipals"` are slower.
 #' @param center,scale `TRUE`, `FALSE`, or one number per column. `scale = TRUE` divides by the standard deviation, and
-#'   constant columns by 1, with a warning.
-#' @param weights weights of rows, as if each row were repeated that many times.
-#' @param na `"fail"` makes missing values an error (`"gs"` and `"nipals"` accept them); `"em"` finds the least-squares
-#'   fit to the observed values.
+#'   constant columns by 1, with a warning. For counts of alleles, `scale = "allele"` divides by sqrt(2 q (1 - q)), with
+#'   q the allele's frequency.
+#' @param weights weights of rows, as if each row were repeated that many times. Rows of weight 0 are projected onto the
+#'   components of the others, as relatives are onto those of unrelated people.
+#' @param na `"fail"` makes missing values an error (`"gs"` and `"nipals"` accept them); `"mean"` replaces each by the
+#'   mean of its column; `"em"` finds the least-squares fit to the observed values.
 #' @param assay for a SummarizedExperiment: the name or number of the assay.
 #' @param control a list of settings that are rarely needed:
 #'   * `col_weights`: weights of columns; they become part of the `scale` of the result.
@@ -49,7 +51,7 @@
 #' seen[cbind(1:20, rep(1:4, 5))] <- NA
 #' pca(seen, k = 2, na = "em")
 pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"), center = TRUE, scale = FALSE,
-                weights = NULL, na = c("fail", "em"), assay = NULL, control = list(), seed = NULL, run = NULL, ...) {
+                weights = NULL, na = c("fail", "mean", "em"), assay = NULL, control = list(), seed = NULL, run = NULL, ...) {
   run <- as_run(run, ranks = TRUE, dry_run = TRUE)
   ranks <- join_ranks(run$ranks, "pca", c(each_rank, "x", "weights", "block_size"))
   control <- check_control(control, pca_control)
@@ -57,7 +59,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   check_dots(..., .control = pca_control, .known = pca_names_elsewhere)
   need_args("x")
   method <- check_choice(method, c("auto", "gs", "nipals", "krylov", "gram"), "method")
-  na <- check_choice(na, c("fail", "em"), "na")
+  na <- check_choice(na, c("fail", "mean", "em"), "na")
   stop <- check_choice(control$stop, c("residual", "paper"), "stop")
   precision <- check_choice(control$precision, c("double", "single"), "precision")
   by_vectors <- method %in% c("gs", "nipals")
@@ -76,7 +78,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   if (!is.null(ranks)) check_shared_weights(weights)
   col_weights <- check_weights(control$col_weights, source$p, "col_weights")
   center <- check_center(center, source$p, "center")
-  scale <- check_center(scale, source$p, "scale")
+  scale <- check_scale(scale, source$p)
   if (precision == "single" && !source$kind %in% c("dense", "resident")) {
     abort_input("`precision = \"single\"` needs a matrix in memory or on a device.",
                 x = paste0("`x` is ", describe(x), "."))
@@ -97,6 +99,14 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   moments <- column_moments(source, weights, control)
   if (!is.null(ranks)) moments <- joint_moments(ranks_gather(moments, control))
   check_moments(moments, source)
+  constant <- identical(scale, "allele") & moments$norm == 0
+  if (identical(scale, "allele")) scale <- allele_scale(moments, source$names)
+  rows <- if (is.null(weights)) n else sum(unlist(if (is.null(ranks)) weights else ranks_gather(sum(weights))))
+  if (na == "mean" && sum(moments$missing) > 0) {
+    filled <- filled_by_mean(source, moments, rows)
+    source <- filled$source
+    moments <- filled$moments
+  }
   job <- pca_job(plan, chosen$name, choose = method == "auto", k = as.integer(k), tol = tolerance,
                  paper = stop == "paper", max_iter = max_iterations, block = pca_block(source, chosen$name, ranks),
                  key = random_key(seed), start = NULL)
@@ -111,7 +121,6 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
     check_rows_seen(source, control)
     solved <- memory_errors(pca_missing(source, moments, method, na, job, settings, control))
   } else {
-    rows <- if (is.null(weights)) n else sum(unlist(if (is.null(ranks)) weights else ranks_gather(sum(weights))))
     form <- pca_form(moments, center, scale, weights, col_weights, rows)
     solved <- memory_errors(pca_native(source, form, job, settings$single, control))
   }
@@ -125,7 +134,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   result$backend <- chosen$name
   result$reason <- chosen$reason
   result$seconds <- proc.time()[[3L]] - started
-  warn_about(result, k, if (isTRUE(scale)) solved$form$constant, source)
+  warn_about(result, k, if (isTRUE(scale)) solved$form$constant else constant, source)
   result
 }
 
@@ -207,8 +216,9 @@ check_moments <- function(moments, source) {
 # A row without any value would count for the standard deviations, and stand in the middle of the scores.
 check_rows_seen <- function(source, control) {
   if (!source$kind %in% c("dense", "resident")) {
-    what <- c(sparse = "sparse", stored = "a store", blocks = "read in blocks")[[source$kind]]
-    abort_input("Missing values need an ordinary matrix or data frame.", x = sprintf("`x` is %s.", what))
+    abort_input("Missing values need an ordinary matrix or data frame.",
+                x = sprintf("`x` is %s.", kind_in_words(source$kind)),
+                i = if (source$kind == "genotypes") "`na = \"mean\"` replaces them by the mean of their variant.")
   }
   empty <- which(.Call(C_weft_pca_seen, native_source(source), control) == 0)
   if (!length(empty)) return(invisible())
@@ -221,8 +231,15 @@ check_rows_seen <- function(source, control) {
 pca_native <- function(source, form, job, single, control) {
   native <- form$native
   native$single <- single
+  native["missing"] <- list(source$missing)
   if (job$paper) job$tol <- job$tol * 2^-form$exponent
-  c(.Call(C_weft_pca, native_source(source), native, job, control), list(form = form))
+  solved <- .Call(C_weft_pca, native_source(source), native, job, control)
+  none <- which(native$row == 0)
+  if (length(none) && source$kind == "genotypes") {
+    native["row"] <- list(NULL)
+    solved$outside <- .Call(C_weft_pca_times, native_source(source), native, solved$v, control)[none, , drop = FALSE]
+  }
+  c(solved, list(form = form))
 }
 
 pca_result <- function(solved, source, k, weights, control) {
@@ -254,6 +271,10 @@ unweighted_scores <- function(scores, solved, source, weights) {
   scores <- scores / sqrt(weights)
   none <- which(weights == 0)
   if (!length(none)) return(scores)
+  if (!is.null(solved$outside)) {
+    scores[none, ] <- solved$outside
+    return(scores)
+  }
   if (!source$kind %in% c("dense", "sparse")) {
     abort_input("`weights` of 0 need a matrix in memory.", i = "Leave these rows out and use `predict()` on them.")
   }

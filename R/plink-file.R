@@ -3,7 +3,7 @@
 #' Describes a data set in PLINK's binary format, a `.bed` file with its `.bim` and `.fam` files, so that functions can
 #' read the genotypes from it directly. Every `mi_` function, [pca()] and [irm()] take the result in place of a matrix.
 #' Functions that count categories convert the file's two bits per genotype directly to bit planes, without expanding
-#' them to integers. [pca()] reads blocks of variants, and [irm()] reads the whole as a matrix.
+#' them to integers. [pca()] works on these two bits, too, and [irm()] reads the whole as a matrix.
 #'
 #' The filters are applied when the file is described: genotypes are then counted once, over all samples. The test of
 #' Hardy-Weinberg proportions is exact and does not take sex into account: leave out sex chromosomes, or do not use it.

@@ -16,14 +16,23 @@
 extern "C" {
 #endif
 
+/* The columns of a file in PLINK's format (core/data/genotypes.h): column j is number place[j] from 0 of those that
+ * begin at `bytes`, `stride` bytes each. */
+typedef struct weft_pca_genotypes {
+  const uint8_t *bytes;
+  size_t stride;
+  const double *place;
+} weft_pca_genotypes;
+
 /* Rows row .. row+n-1 and columns column .. column+p-1 of the data: dense, column major, or
- * compressed columns with row numbers from 0 at the panel's first row. */
+ * compressed columns with row numbers from 0 at the panel's first row, or genotypes. */
 typedef struct weft_pca_panel {
   size_t row, column, n, p;
   size_t ld; /* rows of the array that `dense` lies in */
   const double *dense;
   const double *values;
   const int32_t *rows, *starts; /* starts: p + 1 */
+  const weft_pca_genotypes *genotypes;
 } weft_pca_panel;
 
 struct weft_packed_panel;
@@ -35,7 +44,7 @@ typedef struct weft_pca_data {
   size_t n, p, panels;
   weft_status (*fetch)(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out);
   void *source;
-  int stays, sparse;
+  int stays, sparse, coded;           /* coded: one panel of genotypes */
   const weft_device_matrix *resident; /* instead of panels */
   const struct weft_pca_ranks *ranks; /* who has the other rows; NULL: all are here */
   weft_status (*packed)(weft_ctx *ctx, void *source, size_t index, const struct weft_packed_panel **out);
@@ -57,6 +66,7 @@ typedef struct weft_pca_ranks {
 typedef struct weft_pca_form {
   const double *center, *factor; /* p each */
   const double *row;             /* n, or NULL */
+  const double *missing;         /* p: what stands for missing genotypes */
   int single;                    /* keep X as floats, sum in double; weft_pca_ops.refine() ends it */
   int own;      /* X becomes a matrix of its own, to be deflated: for the operations on what is observed */
   int refilled; /* cells and the numbers above will change, by refill(): a dense matrix on the host in one panel */

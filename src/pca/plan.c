@@ -105,6 +105,32 @@ static void cost_stored(const weft_pca_sizes *sizes, double threads, const weft_
   out[VECTORS] = (method_cost){ .cpu = 1000 * k * read, .cuda = there + 1000 * k * pass, .bytes = 8 * cells };
 }
 
+/* ---- genotypes in a file ---- */
+
+/* Two bits each, which stay as they are: in the system's memory for the file, or on a device after one reading. A
+ * product decodes them on its way, which takes a core half as long as a product with 32 vectors; on a device the tensor
+ * cores for doubles bind. There the Gram matrix would be made by products with unit vectors. */
+static void cost_genotypes(const weft_pca_sizes *sizes, double threads, const weft_slowness *slow, method_cost *out)
+{
+  const double cells = sizes->cells, k = sizes->k, near = near_of(sizes), b = block_of(k),
+               blocks = usual_blocks(near, k);
+  const double counted = weft_on_core(slow, cells * 2e-11 / threads), bytes = 8 * 13 * b * (sizes->n + sizes->p);
+  const double product = cells * (2e-10 + 4.2e-11 * b), there = cells * 2 * b / 4e13;
+  const block_seconds one = seconds_of_blocks(sizes);
+  const double sent = weft_launching(slow, 0.05) + weft_sent(slow, cells / 4) + weft_fetched(slow, 16 * sizes->n * k);
+  out[KRYLOV] =
+      (method_cost){ .cpu = counted + weft_on_core(slow, blocks * 2 * product / threads),
+                     .cuda = counted + sent + blocks * (weft_on_device(slow, 2 * there) + weft_on_core(slow, one.host)),
+                     .bytes = bytes };
+  out[GRAM] =
+      (method_cost){ .cpu = near <= WEFT_PCA_GRAM_SIDE ? counted + weft_on_core(slow, one.gram / threads) : INFINITY,
+                     .cuda = counted + sent + weft_on_device(slow, cells * 4 * near / 4e13),
+                     .bytes = 8 * near * near };
+  out[VECTORS] = (method_cost){ .cpu = counted + weft_on_core(slow, 1000 * k * cells * 3e-10 / threads),
+                                .cuda = counted + sent + weft_on_device(slow, 1000 * k * cells * 2e-13),
+                                .bytes = bytes };
+}
+
 /* ---- in memory ---- */
 
 /* The Lanczos steps of a sparse matrix in memory on the CPU (engines/gram/lanczos.c), each with a block of 4 vectors
@@ -171,6 +197,8 @@ static void cost_methods(weft_pca_kind kind, const weft_pca_sizes *sizes, double
 {
   if (kind == WEFT_PCA_STORED)
     cost_stored(sizes, threads, slow, out);
+  else if (kind == WEFT_PCA_GENOTYPES)
+    cost_genotypes(sizes, threads, slow, out);
   else
     cost_in_memory(kind, sizes, threads, slow, out);
 }
@@ -200,7 +228,8 @@ static const char *engine_on_device(weft_pca_kind kind, int method, const weft_p
                                                                               : WEFT_PCA_FILTERING];
 }
 
-/* Bytes of the vectors of an iteration over a store, for which cuda/stored.cu leaves half of the device's memory. */
+/* Bytes of the vectors of an iteration over a store or genotypes; for the former which cuda/stored.cu leaves half of
+ * the device's memory. */
 static double bytes_of_vectors(weft_pca_wish method, const weft_pca_sizes *sizes)
 {
   const double blocks = method == WEFT_PCA_BY_KRYLOV ? 12 * block_of(sizes->k) : 0;
@@ -229,20 +258,23 @@ weft_pca_plans weft_pca_plan(weft_pca_kind kind, weft_pca_wish wish, const weft_
     if (costs[VECTORS].cpu < costs[method_of(out.cpu)].cpu) out.cpu = WEFT_PCA_BY_GS;
   } else if (wish == WEFT_PCA_BY_AUTO) {
     out.cpu = usual[GRAM].cpu < usual[KRYLOV].cpu ? WEFT_PCA_BY_GRAM : WEFT_PCA_BY_KRYLOV;
-    out.cuda = usual[GRAM].cuda < usual[KRYLOV].cuda ? WEFT_PCA_BY_GRAM : WEFT_PCA_BY_KRYLOV;
+    out.cuda =
+        usual[GRAM].cuda < usual[KRYLOV].cuda && kind != WEFT_PCA_GENOTYPES ? WEFT_PCA_BY_GRAM : WEFT_PCA_BY_KRYLOV;
     trial = kind == WEFT_PCA_DENSE && !sizes->shared && gives_way(sizes, &out);
   }
   predicted = method_of(out.cpu);
   if (trial) out.cpu = WEFT_PCA_BY_KRYLOV;
   const int on_cpu = method_of(out.cpu), on_device = method_of(out.cuda);
-  out.plan = (weft_plan){ .on_cpu = engine_on_cpu(kind, on_cpu, sizes),
-                          .on_device = engine_on_device(kind, on_device, sizes),
-                          .cpu = costs[predicted].cpu,
-                          .cuda = costs[on_device].cuda,
-                          .bytes = costs[on_cpu].bytes,
-                          .bytes_cuda = costs[on_device].bytes,
-                          .device_bytes = kind == WEFT_PCA_STORED ? bytes_of_vectors(out.cuda, sizes) : 0,
-                          .beside = costs[on_device].beside,
-                          .divided = costs[on_device].divided };
+  out.plan =
+      (weft_plan){ .on_cpu = engine_on_cpu(kind, on_cpu, sizes),
+                   .on_device = engine_on_device(kind, on_device, sizes),
+                   .cpu = costs[predicted].cpu,
+                   .cuda = costs[on_device].cuda,
+                   .bytes = costs[on_cpu].bytes,
+                   .bytes_cuda = costs[on_device].bytes,
+                   .device_bytes =
+                       kind == WEFT_PCA_STORED || kind == WEFT_PCA_GENOTYPES ? bytes_of_vectors(out.cuda, sizes) : 0,
+                   .beside = costs[on_device].beside,
+                   .divided = costs[on_device].divided };
   return out;
 }

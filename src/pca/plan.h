@@ -7,9 +7,16 @@
 #include "pca/limits.h"
 
 /* Blocks are dense, of rows that are read for each pass. */
-typedef enum { WEFT_PCA_DENSE, WEFT_PCA_RESIDENT, WEFT_PCA_SPARSE, WEFT_PCA_STORED, WEFT_PCA_BLOCKS } weft_pca_kind;
+typedef enum {
+  WEFT_PCA_DENSE,
+  WEFT_PCA_RESIDENT,
+  WEFT_PCA_SPARSE,
+  WEFT_PCA_STORED,
+  WEFT_PCA_BLOCKS,
+  WEFT_PCA_GENOTYPES
+} weft_pca_kind;
 
-#define WEFT_PCA_KIND_NAMES "dense", "resident", "sparse", "stored", "blocks"
+#define WEFT_PCA_KIND_NAMES "dense", "resident", "sparse", "stored", "blocks", "genotypes"
 
 /* The method asked for: one of them, the quickest, or (for predictions only) the quickest on the CPU. */
 typedef enum {

@@ -18,3 +18,15 @@ some_genotypes <- function(n, p, missing = 0.05) {
   if (p > 4) g[, p - 0:3] <- rep(list(0L, 2L, NA, c(1L, rep(2L, n - 1L))), each = 1) |> lapply(rep_len, n) |> unlist()
   g
 }
+
+# Five populations that differ in a part of the variants, with missing genotypes; a constant variant where there are
+# many.
+planted_genotypes <- function(n, p, missing = 0.03) {
+  often <- matrix(stats::runif(p, 0.1, 0.9), 5, p, byrow = TRUE)
+  own <- sample(length(often), length(often) %/% 3)
+  often[own] <- stats::runif(length(own), 0.05, 0.95)
+  g <- matrix(stats::rbinom(n * p, 2, often[rep_len(1:5, n), ]), n)
+  g[cbind(sample(n, p, TRUE), seq_len(p))[stats::runif(p) < min(1, missing * n), , drop = FALSE]] <- NA
+  if (p > 50) g[, 7] <- 2L
+  g
+}

@@ -48,6 +48,21 @@ twins_pca <- function() {
       if (backend == "cpu") return(list(seen(x), seen(x)))
       lapply(c("double", "single"), function(precision) seen(weft_upload(x, precision)))
     }),
+    "pca, genotypes" = list(tolerance = 1e-8, work = function(backend) genotype_fits(backend, c(4, 20, 40, 60))),
+    "pca, genotypes that pass" = list(tolerance = 1e-8, work = function(backend) {
+      withr::local_envvar(WEFT_PCA_HELD = sample(c(70, 101, 256), 1))
+      genotype_fits(backend, c(3, 41))
+    }),
+    "pca, genotypes of few people" = list(tolerance = 1e-8, work = function(backend) {
+      few <- write_genotypes(tempfile(), planted_genotypes(sample(5:40, 1), 12000))
+      many <- write_genotypes(tempfile(), planted_genotypes(5003, sample(5:40, 1)))
+      on.exit(unlink(paste0(c(few, many), rep(c(".bed", ".bim", ".fam"), each = 2))))
+      lapply(c(few, many), function(stem) {
+        fit <- suppressWarnings(pca(plink_file(stem), 2, "gs", na = "mean", scale = "allele", seed = 1, run = backend,
+                                    control = list(block_size = 8, tolerance = 1e-10)))
+        list(fit$sdev, fit$rotation)
+      })
+    }),
     "pca, sparse blocks" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(150, 90, 0.1)
       suppressWarnings(pca(list(s[1:70, ], s[71:150, ]), 2, seed = 1, run = backend))$sdev
@@ -116,4 +131,20 @@ moments_of_store <- function(backend, draw) {
 packed_moments <- function(source, weights, backend) {
   if (backend == "cuda" && !is.null(source$for_device)) source <- source$for_device()
   weft:::column_moments(source, weights, weft:::run_control(backend))
+}
+
+# Components of genotypes that stay in their file: all widths of blocks, weights, missing ones and other forms.
+genotype_fits <- function(backend, components) {
+  stem <- write_genotypes(tempfile(), planted_genotypes(sample(280:700, 1), sample(280:900, 1)))
+  on.exit(unlink(paste0(stem, c(".bed", ".bim", ".fam"))))
+  x <- plink_file(stem)
+  fit <- function(k, ...) {
+    fit <- suppressWarnings(call_with(pca, list(x, k, na = "mean", seed = 1, run = backend, ...,
+                                                control = list(block_size = 8))))
+    list(fit$sdev, fit$rotation[, 1:3], fit$x[, 1:3], fit$residual < 1e-11)
+  }
+  n <- nrow(x)
+  c(lapply(components, fit, method = "krylov", scale = "allele"),
+    list(fit(3, method = "gram", scale = TRUE), fit(3, center = FALSE, weights = seq_len(n) / n),
+         fit(3, method = "krylov", weights = rep_len(c(1, 1, 0), n))))
 }

@@ -20,6 +20,11 @@
 #define MAX_TILE 192
 #define AHEAD 4   /* columns */
 #define STRIPS 16 /* of B packed at once, at most */
+#ifdef __clang__  /* any permutation of the elements of a vector */
+#  define shuffled(x, at) __builtin_ia32_permvardf512(x, at)
+#else
+#  define shuffled(x, at) __builtin_shuffle(x, at)
+#endif
 
 #if defined(__GNUC__)
 #  define LANES 2
@@ -58,16 +63,49 @@ typedef struct {
   int dots, against; /* columns x and u that `inner` takes at once */
   void (*tile)(size_t depth, const double *a, const double *b, double *tile);
   void (*inner)(size_t depth, const double *const *x, const double *center, const double *const *u, double *out);
+  void (*decode)(const uint8_t *bytes, size_t count, const double *values, double *to);
 } kernel;
+
+/* The numbers of `count` bytes, four each. */
+static void plain_decode(const uint8_t *bytes, size_t count, const double *values, double *to)
+{
+  for (size_t k = 0; k < count; k++, to += 4) {
+    to[0] = values[bytes[k] & 3];
+    to[1] = values[bytes[k] >> 2 & 3];
+    to[2] = values[bytes[k] >> 4 & 3];
+    to[3] = values[bytes[k] >> 6];
+  }
+}
+
+#if WEFT_SIMD_X86
+/* Two bytes at a time: a permutation of a vector that holds the four values looks up eight. */
+__attribute__((target("avx512f"))) static void avx512_decode(const uint8_t *bytes, size_t count, const double *values,
+                                                             double *to)
+{
+  typedef long long whole __attribute__((vector_size(64)));
+  typedef double eight __attribute__((vector_size(64)));
+  typedef double unaligned __attribute__((vector_size(64), aligned(8)));
+  const whole shifts = { 0, 2, 4, 6, 8, 10, 12, 14 };
+  const eight table = { values[0], values[1], values[2], values[3], values[0], values[1], values[2], values[3] };
+  size_t k = 0;
+  for (; k + 2 <= count; k += 2, to += 8) {
+    const long long two = bytes[k] | bytes[k + 1] << 8;
+    const whole at = ((whole){ 0 } + two) >> shifts & 3;
+    *(unaligned *) to = shuffled(table, at);
+  }
+  plain_decode(bytes + k, count - k, values, to);
+}
+#endif
 
 static kernel best_kernel(void)
 {
 #if WEFT_SIMD_X86
-  kernel avx512 = { 24, 8, 6, 4, avx512_tile, avx512_dots }, avx2 = { 12, 4, 3, 4, avx2_tile, avx2_dots };
+  kernel avx512 = { 24, 8, 6, 4, avx512_tile, avx512_dots, avx512_decode },
+         avx2 = { 12, 4, 3, 4, avx2_tile, avx2_dots, plain_decode };
   if (weft_simd_level() == WEFT_SIMD_AVX512) return avx512;
   if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return avx2;
 #endif
-  kernel portable = { 4, 4, 2, 4, portable_tile, portable_dots };
+  kernel portable = { 4, 4, 2, 4, portable_tile, portable_dots, plain_decode };
   return portable;
 }
 
@@ -82,6 +120,37 @@ static inline double entry(const weft_view *view, size_t i, size_t j)
   if (view->center) x -= view->center[j];
   if (view->factor) x *= view->factor[j];
   return view->row ? x * view->row[i] : x;
+}
+
+/* Rows i .. i + count - 1 of column j, i a multiple of 4; `to` has room for a multiple of 4. */
+static void decode(const kernel *use, const weft_coded *coded, size_t i, size_t count, size_t j, double *to)
+{
+  const uint8_t *bytes = coded->bytes + (size_t) coded->place[j] * coded->stride + i / 4;
+  use->decode(bytes, (count + 3) / 4, coded->values + 4 * j, to);
+}
+
+/* As pack_block() packs. Heights of strips, DEPTH and SLAB are multiples of 4. */
+static void pack_coded(const kernel *use, const weft_view *view, size_t i, size_t count, size_t high, size_t k,
+                       size_t depth, double *out)
+{
+  const size_t strip = high * depth, whole = count / high * high;
+  double column[DEPTH];
+  if (whole < count) memset(out + whole * depth, 0, strip * sizeof *out);
+  if (view->transposed) {
+    for (size_t r = 0; r < count; r++) {
+      double *to = out + r / high * strip + r % high;
+      decode(use, view->coded, k, depth, i + r, column);
+      for (size_t d = 0; d < depth; d++) to[d * high] = view->row ? column[d] * view->row[k + d] : column[d];
+    }
+    return;
+  }
+  for (size_t d = 0; d < depth; d++)
+    for (size_t r = 0; r < count; r += high) {
+      const size_t rows = count - r < high ? count - r : high;
+      double *to = out + r / high * strip + d * high;
+      decode(use, view->coded, i + r, rows, k + d, to);
+      for (size_t l = 0; view->row && l < rows; l++) to[l] *= view->row[i + r + l];
+    }
 }
 
 /* Four columns at a time, so that neighbouring addresses are written together. */
@@ -111,9 +180,14 @@ static void pack_transposed(const weft_view *view, size_t i, size_t count, size_
 
 /* Rows i .. i+count-1 of op(view), columns k .. k+depth-1, as strips `high` rows high; missing rows are zero. Not
  * transposed, a column of the whole block is read before the next. */
-static void pack_block(const weft_view *view, size_t i, size_t count, size_t high, size_t k, size_t depth, double *out)
+static void pack_block(const kernel *use, const weft_view *view, size_t i, size_t count, size_t high, size_t k,
+                       size_t depth, double *out)
 {
   const size_t strip = high * depth, whole = count / high * high;
+  if (view->coded) {
+    pack_coded(use, view, i, count, high, k, depth, out);
+    return;
+  }
   if (whole < count) memset(out + whole * depth, 0, strip * sizeof *out);
   if (view->transposed) {
     for (size_t r = 0; r < count; r += high)
@@ -195,14 +269,16 @@ typedef struct {
 static void dot_group(const kernel *use, const skinny *job, size_t i, size_t count, size_t n)
 {
   const double *x[8], *u[8];
-  double center[8], out[32];
+  double center[8], out[32], decoded[6][ALONG];
+  const weft_coded *coded = job->a->coded;
   for (size_t kc = 0; kc < job->k; kc += ALONG) {
     const size_t depth = min_of(ALONG, job->k - kc);
     const double beta = kc ? 1 : job->beta;
     for (int view = 0; view < use->dots; view++) {
       const size_t column = i + min_of((size_t) view, count - 1);
-      x[view] = (const double *) job->a->x + kc + column * job->a->ld;
-      center[view] = job->a->center ? job->a->center[column] : 0;
+      x[view] = coded ? decoded[view] : (const double *) job->a->x + kc + column * job->a->ld;
+      center[view] = !coded && job->a->center ? job->a->center[column] : 0;
+      if (coded) decode(use, coded, kc, depth, column, decoded[view]);
     }
     for (size_t j = 0; j < n; j += (size_t) use->against) {
       const size_t cols = min_of((size_t) use->against, n - j);
@@ -212,8 +288,8 @@ static void dot_group(const kernel *use, const skinny *job, size_t i, size_t cou
       for (size_t l = 0; l < cols; l++)
         for (size_t view = 0; view < count; view++) {
           double *c = job->c + i + view + (j + l) * job->ldc;
-          const double product =
-              job->alpha * (job->a->factor ? job->a->factor[i + view] : 1) * out[view + l * (size_t) use->dots];
+          const double product = job->alpha * (!coded && job->a->factor ? job->a->factor[i + view] : 1) *
+                                 out[view + l * (size_t) use->dots];
           *c = beta == 0 ? product : beta * *c + product;
         }
     }
@@ -247,11 +323,11 @@ static void slab_product(const kernel *use, const weft_view *a, const weft_view 
 {
   for (size_t kc = from; kc < to; kc += DEPTH) {
     const size_t depth = min_of(DEPTH, to - kc);
-    pack_block(bt, 0, n, (size_t) use->cols, kc, depth, packed_b);
+    pack_block(use, bt, 0, n, (size_t) use->cols, kc, depth, packed_b);
     for (size_t i = 0; i < m; i += HEIGHT) {
       const size_t rows = min_of(HEIGHT, m - i);
       const target t = { NULL, alpha, kc > from ? 1 : 0, c + i, m };
-      pack_block(a, i, rows, (size_t) use->rows, kc, depth, packed_a);
+      pack_block(use, a, i, rows, (size_t) use->rows, kc, depth, packed_a);
       block_product(use, packed_a, rows, packed_b, n, depth, t, i, 0, lower);
     }
   }
@@ -315,7 +391,7 @@ weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alp
     return WEFT_OK;
   }
   if (a->transposed && !b->transposed && n <= FEW && !a->single && !a->row && !b->single && !b->center && !b->factor &&
-      !b->row) {
+      !b->row && !b->coded) {
     const skinny s = { k, alpha, beta, a, b, c, ldc };
     return skinny_product(ctx, &use, &s, m, n, threads);
   }
@@ -337,14 +413,14 @@ weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alp
         WEFT_FOR(static)
         for (int64_t s = 0; s < (int64_t) ((cols + strips - 1) / strips); s++) {
           const size_t j = (size_t) s * strips;
-          pack_block(&bt, jc + j, min_of(strips, cols - j), wide, kc, depth, packed_b + j * depth);
+          pack_block(&use, &bt, jc + j, min_of(strips, cols - j), wide, kc, depth, packed_b + j * depth);
         }
         WEFT_FOR(dynamic)
         for (int64_t s = 0; s < (int64_t) blocks; s++) {
           const size_t i = (size_t) s * height, rows = min_of(height, m - i);
           target at = t;
           if (lower && i + rows <= jc) continue;
-          pack_block(a, i, rows, high, kc, depth, own);
+          pack_block(&use, a, i, rows, high, kc, depth, own);
           at.c = c + i + jc * ldc;
           block_product(&use, own, rows, packed_b, cols, depth, at, i, jc, lower);
         }

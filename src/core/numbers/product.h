@@ -8,17 +8,27 @@
 
 #include "core/call/context.h"
 
-/* Entry (i, j) is (x[i + j ld] - center[j]) factor[j] row[i]; NULL leaves a step out. `single`: x holds floats. */
+/* Columns of two bits per row, four rows in a byte, the first in the lowest bits. Column j begins at
+ * bytes[place[j] stride]; a row with the bits c has the value values[4 j + c]. */
+typedef struct weft_coded {
+  const uint8_t *bytes;
+  size_t stride;
+  const double *place, *values;
+} weft_coded;
+
+/* Entry (i, j) is (x[i + j ld] - center[j]) factor[j] row[i]; NULL leaves a step out. `single`: x holds floats.
+ * `coded`: where it is not NULL, the entry is its value times row[i]. */
 typedef struct weft_view {
   const void *x;
   size_t ld;
   int single, transposed;
   const double *center, *factor, *row;
+  const weft_coded *coded;
 } weft_view;
 
 static inline weft_view weft_view_plain(const double *x, size_t ld, int transposed)
 {
-  weft_view v = { x, ld, 0, transposed, NULL, NULL, NULL };
+  weft_view v = { x, ld, 0, transposed, NULL, NULL, NULL, NULL };
   return v;
 }
 

@@ -5,6 +5,7 @@
 #include "core/numbers/loops.h"
 #include "core/call/parallel.h"
 #include "pca/both/moments.h"
+#include "pca/cpu/genotypes.h"
 #include "pca/cpu/sparse.h"
 
 /* ---- columns whose values count the same ---- */
@@ -169,6 +170,7 @@ weft_status weft_pca_moments_cpu(weft_ctx *ctx, const weft_pca_data *data, const
   weft_arena mem = weft_arena_begin(ctx);
   weft_pca_panel x;
   weft_pca_column *parts;
+  if (data->coded) return weft_pca_genotype_moments(ctx, data, weights, out);
   WEFT_TAKE0(parts, &mem, data->p);
   for (size_t t = 0; t < data->panels; t++) {
     double total = 0;

@@ -9,6 +9,7 @@
 #include "core/call/parallel.h"
 #include "core/numbers/product.h"
 #include "pca/pca.h"
+#include "pca/cpu/genotypes.h"
 #include "pca/cpu/gram_sparse.h"
 #include "pca/both/moments.h"
 #include "pca/cpu/observed.h"
@@ -25,6 +26,7 @@ struct weft_pca_space {
   const weft_pca_form *form;
   float *floats;         /* the centred and scaled matrix, in single precision */
   double *own;           /* or a copy to deflate */
+  weft_coded coded;      /* or genotypes and their values */
   weft_pca_tiles *tiles; /* of sparse panels that stay, from the second product on; NULL where there is no room */
   int products;
   weft_pca_refilled refilled; /* from the first Gram matrix on, of data whose cells change */
@@ -55,18 +57,15 @@ static void close_space(weft_pca_space *space)
 
 static weft_view panel_view(const weft_pca_space *space, const weft_pca_panel *x, int transposed)
 {
-  weft_view v = { x->dense,
-                  x->ld,
-                  0,
-                  transposed,
-                  space->form->center + x->column,
-                  space->form->factor + x->column,
-                  space->form->row ? space->form->row + x->row : NULL };
-  if (space->floats) {
-    const weft_view held = { space->floats, x->n, 1, transposed, NULL, NULL, NULL };
-    return held;
-  }
-  return v;
+  const double *row = space->form->row ? space->form->row + x->row : NULL;
+  if (space->floats) return (weft_view){ .x = space->floats, .ld = x->n, .single = 1, .transposed = transposed };
+  if (x->genotypes) return (weft_view){ .transposed = transposed, .row = row, .coded = &space->coded };
+  return (weft_view){ .x = x->dense,
+                      .ld = x->ld,
+                      .transposed = transposed,
+                      .center = space->form->center + x->column,
+                      .factor = space->form->factor + x->column,
+                      .row = row };
 }
 
 /* Keeps pointers only, except for single precision and for data that will be deflated: these get a centred and scaled
@@ -81,6 +80,7 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
   space->ctx = ctx;
   space->data = data;
   space->form = form;
+  if (data->coded) WEFT_TRY(weft_pca_open_genotypes(ctx, &mem, data, form, &space->coded));
   if (form->single || form->own) {
     if (form->single)
       WEFT_TAKE(space->floats, &mem, data->n * data->p);
@@ -214,6 +214,29 @@ done:
   return st;
 }
 
+/* X'u of genotypes with weights R, which go to u: both are then read along their columns. At most FEW vectors at once,
+ * as weft_product() takes them. */
+static weft_status weighted_genotypes(weft_pca_space *space, const double *u, size_t b, double *out)
+{
+  enum { FEW = 64 };
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(space->ctx);
+  const size_t n = space->data->n, p = space->data->p;
+  const weft_view x = { .transposed = 1, .coded = &space->coded };
+  double *rows;
+  WEFT_TAKE(rows, &mem, n * (b < FEW ? b : FEW));
+  for (size_t first = 0; first < b; first += FEW) {
+    const size_t now = b - first < FEW ? b - first : FEW;
+    const weft_view in = weft_view_plain(rows, n, 0);
+    for (size_t j = 0; j < now; j++)
+      for (size_t i = 0; i < n; i++) rows[i + j * n] = u[i + (first + j) * n] * space->form->row[i];
+    WEFT_TRY(weft_product(space->ctx, p, now, n, 1, &x, &in, 0, out + first * p, p, 0));
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 /* out = X v or X'v, panel by panel; for dense panels centring and scaling are part of the packed product. */
 static weft_status product(weft_pca_space *space, int transposed, const double *v, size_t b, double *out)
 {
@@ -221,6 +244,7 @@ static weft_status product(weft_pca_space *space, int transposed, const double *
   const size_t n = space->data->n, p = space->data->p;
   weft_pca_panel x;
   if (space->data->sparse) return sparse_product(space, transposed, v, b, out);
+  if (space->data->coded && transposed && space->form->row) return weighted_genotypes(space, v, b, out);
   for (size_t t = 0; t < space->data->panels; t++) {
     WEFT_TRY(space->data->fetch(space->ctx, space->data->source, t, &x));
     const weft_view view = panel_view(space, &x, transposed);

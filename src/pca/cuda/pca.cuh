@@ -29,6 +29,16 @@ struct weft_pca_piece {
 };
 typedef weft_status (*weft_pca_piece_work)(weft_pca_space *space, const weft_pca_piece *x, void *data);
 
+/* Genotypes as they are in the file, columns `pitch` bytes apart. */
+struct weft_pca_device_genotypes {
+  int64_t pitch;
+  size_t held, room; /* columns that stay; of those that pass, as many as there is room for */
+  uint8_t *codes, *passing;
+  double *values;  /* four per column (pca/both/genotypes.h) */
+  double *partial; /* shares of a result */
+  size_t partial_count;
+};
+
 struct weft_pca_space {
   weft_ctx *ctx;
   weft_device_arena mem;
@@ -53,6 +63,7 @@ struct weft_pca_space {
   std::vector<weft_pca_stored> *held; /* of data that are read in blocks, those that stay here; else NULL */
   weft_pca_stored passing;            /* another of them */
   weft_unpacking unpacking;
+  weft_pca_device_genotypes genotypes;
   bool refined;
 };
 

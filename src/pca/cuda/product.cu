@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include "core/call/parallel.h"
+#include "pca/cuda/genotypes.cuh"
 #include "pca/cuda/pca.cuh"
 #include "pca/cuda/product.cuh"
 #include "pca/cuda/stored.cuh"
@@ -271,9 +272,10 @@ done:
 
 weft_status weft_pca_place(weft_pca_space *space)
 {
-  return !space->data->sparse ? place_dense(space)
-         : space->data->stays ? place_sparse(space)
-                              : weft_pca_place_stored(space);
+  return space->data->coded     ? weft_pca_place_genotypes(space)
+         : !space->data->sparse ? place_dense(space)
+         : space->data->stays   ? place_sparse(space)
+                                : weft_pca_place_stored(space);
 }
 
 /* ---- products ---- */
@@ -423,6 +425,7 @@ done:
 weft_status weft_pca_product(weft_pca_space *space, int transposed, const double *v, size_t b, double *out)
 {
   product_job job = { transposed, v, b, out };
+  if (space->data->coded) return weft_pca_genotype_product(space, transposed, v, b, out);
   return space->blocks->empty() ? each_piece(space, multiply_piece, &job)
                                 : sparse_product(space, transposed, v, b, out);
 }

@@ -431,7 +431,7 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   em_space state = { .ctx = ctx, .ops = ops, .em = em, .inner = *job, .out = out };
-  const weft_pca_data data = { em->n, em->p, 1, fetch, &state, 1, 0, NULL, NULL, NULL };
+  const weft_pca_data data = { .n = em->n, .p = em->p, .panels = 1, .fetch = fetch, .source = &state, .stays = 1 };
   double before = INFINITY, change = INFINITY, unit = 0;
   size_t steps = 0, resting = 0, rest = 1;
   int extrapolated = 0, converged = 0;

@@ -1,12 +1,13 @@
 /* .Call entry points of the room of principal components. A source is a list made by native_source() in R/pca-input.R:
- *   kind  "dense", "sparse", "blocks", "stored" or "resident";  n, p
+ *   kind  "dense", "sparse", "blocks", "stored", "resident" or "genotypes";  n, p
  *   data  a double matrix; a list of dgCMatrix row blocks; a function(i) that returns block i as a double matrix, or as
- *         the slots p, i and x of a dgCMatrix of all columns; a pointer
+ *         the slots p, i and x of a dgCMatrix of all columns; a pointer; what genotype_columns() makes
  *   packed  a function(i) that returns block i of rows as a handle of core/r/packed.h; or NULL
  *   starts  the first row (by_row) or column of each block, from 0
  *   ranks   the rows of each rank, where this is one rank's part; else NULL */
 #include <limits.h>
 #include <string.h>
+#include "core/data/genotypes.h"
 #include "core/r/packed.h"
 #include "core/call/parallel.h"
 #include "core/numbers/product.h"
@@ -23,6 +24,7 @@ typedef struct {
   int by_row;
   size_t index, n, p;
   SEXP reader; /* the function that is asked */
+  weft_pca_genotypes genotypes;
 } r_source;
 
 static weft_status fetch_dense(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
@@ -134,13 +136,40 @@ static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_p
   return WEFT_OK;
 }
 
+/* What genotype_columns() in R/plink-file.R makes; every column lies within the file. */
+static weft_pca_genotypes genotypes_of(SEXP x, size_t n, size_t p)
+{
+  const weft_mapped *file = weft_glue_mapped(weft_glue_element(x, "pointer"));
+  const SEXP wanted = weft_glue_element(x, "wanted");
+  const size_t bytes = weft_genotype_bytes(n), all = (file->size - WEFT_GENOTYPE_HEAD) / bytes;
+  if (TYPEOF(wanted) != REALSXP || (size_t) Rf_xlength(wanted) != p ||
+      Rf_asReal(weft_glue_element(x, "n")) != (double) n)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Genotypes of another size.");
+  for (size_t j = 0; j < p; j++)
+    if (!(REAL(wanted)[j] >= 0 && REAL(wanted)[j] < (double) all))
+      weft_glue_fail(WEFT_ERR_INTERNAL, "Variant %.0f reached the native code.", REAL(wanted)[j]);
+  return (weft_pca_genotypes){ file->data + WEFT_GENOTYPE_HEAD, bytes, REAL(wanted) };
+}
+
+static weft_status fetch_genotypes(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
+{
+  const r_source *given = source;
+  (void) ctx;
+  (void) index;
+  memset(out, 0, sizeof *out);
+  out->n = given->n;
+  out->p = given->p;
+  out->genotypes = &given->genotypes;
+  return WEFT_OK;
+}
+
 /* R's `source` list as the data of a decomposition: one dense matrix, sparse panels, dense or sparse blocks read by R
  * functions, or a matrix on the device. `to` keeps what the fetching functions need; `holder` protects the block in
  * use. */
 static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
 {
-  static const char *const kinds[] = { "dense", "sparse", "blocks", "stored", "resident" };
-  enum { DENSE, SPARSE, BLOCKS, STORED, RESIDENT, KINDS };
+  static const char *const kinds[] = { "dense", "sparse", "blocks", "stored", "resident", "genotypes" };
+  enum { DENSE, SPARSE, BLOCKS, STORED, RESIDENT, GENOTYPES, KINDS };
   weft_record given = weft_record_open(source, "source");
   const int kind = weft_record_kind(&given, "kind", kinds, KINDS);
   const size_t n = weft_record_size(&given, "n"), p = weft_record_size(&given, "p");
@@ -153,15 +182,20 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
                        0,
                        n,
                        p,
-                       R_NilValue };
+                       R_NilValue,
+                       { NULL, 0, NULL } };
   weft_record_close(&given);
-  weft_pca_data data = { n, p, 1, fetch_dense, to, 1, 0, NULL, NULL, NULL };
+  weft_pca_data data = { .n = n, .p = p, .panels = 1, .fetch = fetch_dense, .source = to, .stays = 1 };
   *to = s;
   if (kind == RESIDENT) {
     data.resident = weft_glue_device_matrix(s.data);
     if ((size_t) data.resident->n != n || (size_t) data.resident->p != p)
       weft_glue_fail(WEFT_ERR_INTERNAL, "A resident matrix of another size.");
     data.panels = 0;
+  } else if (kind == GENOTYPES) {
+    to->genotypes = genotypes_of(s.data, n, p);
+    data.fetch = fetch_genotypes;
+    data.coded = 1;
   } else if (kind == SPARSE) {
     data.panels = (size_t) Rf_xlength(s.data);
     data.fetch = fetch_sparse;
@@ -252,13 +286,14 @@ static weft_pca_job job_of(SEXP list, size_t p)
   return job;
 }
 
-/* center, factor (p), row (n or NULL), single, own (values are missing; dense or resident). */
+/* center, factor (p), row (n or NULL), missing (p or NULL), single, own (values are missing; dense or resident). */
 static weft_pca_form form_of(SEXP list, size_t n, size_t p)
 {
   weft_record given = weft_record_open(list, "form");
   const weft_pca_form form = { .center = weft_record_doubles(&given, "center", (double) p),
                                .factor = weft_record_doubles(&given, "factor", (double) p),
                                .row = weft_record_doubles_or_null(&given, "row", (double) n),
+                               .missing = weft_record_doubles_or_null(&given, "missing", (double) p),
                                .single = weft_record_flag(&given, "single"),
                                .own = weft_record_flag(&given, "own") };
   weft_record_close(&given);
@@ -343,6 +378,52 @@ SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
   out = PROTECT(new_result(u_rows, job.data.p, job.job.k, &job.out));
   weft_glue_run(control, job.form.own ? run_missing : run_pca, &job);
   finish_result(out, &job.out);
+  UNPROTECT(2);
+  return out;
+}
+
+/* ---- products ---- */
+
+typedef struct {
+  weft_pca_data data;
+  weft_pca_form form;
+  const double *v;
+  size_t b;
+  double *out;
+} times_job;
+
+static weft_status run_times(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  times_job *job = data;
+  const weft_pca_ops *ops = backend->pca;
+  weft_pca_space *space = NULL;
+  double *s_v = NULL, *s_out = NULL;
+  WEFT_TRY(ops->open(ctx, &job->data, &job->form, &space));
+  WEFT_TRY(ops->take(space, job->data.p * job->b, &s_v));
+  WEFT_TRY(ops->take(space, job->data.n * job->b, &s_out));
+  WEFT_TRY(ops->put(space, s_v, job->v, job->data.p * job->b));
+  WEFT_TRY(ops->product(space, 0, s_v, job->b, s_out));
+  WEFT_TRY(ops->get(space, job->out, s_out, job->data.n * job->b));
+done:
+  if (space) ops->close(space);
+  return st;
+}
+
+/* .Call: X v for a matrix v of loadings, X being `source` in this form. */
+SEXP C_weft_pca_times(SEXP source, SEXP form, SEXP v, SEXP control)
+{
+  SEXP holder = PROTECT(Rf_allocVector(VECSXP, 1));
+  r_source from;
+  times_job job = { .data = data_of(source, holder, &from) };
+  if (TYPEOF(v) != REALSXP || (size_t) Rf_nrows(v) != job.data.p)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Loadings of another size.");
+  job.form = form_of(form, job.data.n, job.data.p);
+  job.v = REAL(v);
+  job.b = (size_t) Rf_ncols(v);
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(job.data.n), dimension(job.b)));
+  job.out = REAL(out);
+  weft_glue_run(control, run_times, &job);
   UNPROTECT(2);
   return out;
 }
