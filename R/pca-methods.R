@@ -124,7 +124,7 @@ genotype_scores <- function(fit, x, columns) {
   }
   form <- list(center = center_of(fit, p), factor = 1 / scale_of(fit, p), row = NULL, missing = NULL, single = FALSE,
                own = FALSE)
-  scores <- .Call(C_weft_pca_times, source, form, fit$rotation, control)
+  scores <- .Call(C_weft_pca_times, source, form, fit$rotation, FALSE, control)
   dimnames(scores) <- list(rownames(x), colnames(fit$rotation))
   scores
 }

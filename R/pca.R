@@ -237,7 +237,7 @@ pca_native <- function(source, form, job, single, control) {
   none <- which(native$row == 0)
   if (length(none) && source$kind == "genotypes") {
     native["row"] <- list(NULL)
-    solved$outside <- .Call(C_weft_pca_times, native_source(source), native, solved$v, control)[none, , drop = FALSE]
+    solved$outside <- .Call(C_weft_pca_times, native_source(source), native, solved$v, FALSE, control)[none, , drop = FALSE]
   }
   c(solved, list(form = form))
 }

@@ -1,5 +1,6 @@
 # Every operation on both back ends, on the same fresh inputs, by one table: name, work(backend), tolerance (0: the same
-# bits). A room adds its operations as twins_<room>() in its own helper file. WEFT_TWIN_SEED repeats a failure.
+# bits). A room adds its operations as twins_<room>() in its own helper file. WEFT_TWIN_SEED repeats a failure, and the
+# pattern WEFT_OPERATIONS compares a part of them.
 
 twin_operations <- function() unlist(lapply(functions_of_rooms("twins_"), function(make) make()), recursive = FALSE)
 
@@ -7,6 +8,7 @@ test_that("every operation gives on the device what it gives on the CPU", {
   skip_if_no_cuda()
   seed <- as.integer(Sys.getenv("WEFT_TWIN_SEED", as.integer(Sys.time()) %% 1e6))
   operations <- twin_operations()
+  operations <- operations[grep(Sys.getenv("WEFT_OPERATIONS"), names(operations))]
   for (k in seq_along(operations)) {
     operation <- operations[[k]]
     name <- names(operations)[k]

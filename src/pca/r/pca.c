@@ -387,6 +387,7 @@ SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
 typedef struct {
   weft_pca_data data;
   weft_pca_form form;
+  int transposed;
   const double *v;
   size_t b;
   double *out;
@@ -397,31 +398,35 @@ static weft_status run_times(weft_ctx *ctx, const weft_backend *backend, void *d
   weft_status st = WEFT_OK;
   times_job *job = data;
   const weft_pca_ops *ops = backend->pca;
+  const size_t from = job->b * (job->transposed ? job->data.n : job->data.p),
+               to = job->b * (job->transposed ? job->data.p : job->data.n);
   weft_pca_space *space = NULL;
   double *s_v = NULL, *s_out = NULL;
   WEFT_TRY(ops->open(ctx, &job->data, &job->form, &space));
-  WEFT_TRY(ops->take(space, job->data.p * job->b, &s_v));
-  WEFT_TRY(ops->take(space, job->data.n * job->b, &s_out));
-  WEFT_TRY(ops->put(space, s_v, job->v, job->data.p * job->b));
-  WEFT_TRY(ops->product(space, 0, s_v, job->b, s_out));
-  WEFT_TRY(ops->get(space, job->out, s_out, job->data.n * job->b));
+  WEFT_TRY(ops->take(space, from, &s_v));
+  WEFT_TRY(ops->take(space, to, &s_out));
+  WEFT_TRY(ops->put(space, s_v, job->v, from));
+  WEFT_TRY(ops->product(space, job->transposed, s_v, job->b, s_out));
+  WEFT_TRY(ops->get(space, job->out, s_out, to));
 done:
   if (space) ops->close(space);
   return st;
 }
 
-/* .Call: X v for a matrix v of loadings, X being `source` in this form. */
-SEXP C_weft_pca_times(SEXP source, SEXP form, SEXP v, SEXP control)
+/* .Call: X v, or X'v when `transposed`, for a matrix v; X: `source` in this form. */
+SEXP C_weft_pca_times(SEXP source, SEXP form, SEXP v, SEXP transposed, SEXP control)
 {
   SEXP holder = PROTECT(Rf_allocVector(VECSXP, 1));
   r_source from;
   times_job job = { .data = data_of(source, holder, &from) };
-  if (TYPEOF(v) != REALSXP || (size_t) Rf_nrows(v) != job.data.p)
-    weft_glue_fail(WEFT_ERR_INTERNAL, "Loadings of another size.");
+  job.transposed = Rf_asLogical(transposed) == 1;
+  const size_t side = job.transposed ? job.data.n : job.data.p, to = job.transposed ? job.data.p : job.data.n;
+  if (TYPEOF(v) != REALSXP || (size_t) Rf_nrows(v) != side)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Vectors of another size.");
   job.form = form_of(form, job.data.n, job.data.p);
   job.v = REAL(v);
   job.b = (size_t) Rf_ncols(v);
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(job.data.n), dimension(job.b)));
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(to), dimension(job.b)));
   job.out = REAL(out);
   weft_glue_run(control, run_times, &job);
   UNPROTECT(2);

@@ -9,7 +9,7 @@
   R(C_weft_pca_counts_residuals, 3) \
   R(C_weft_pca_counts_draw, 2) \
   R(C_weft_pca, 4) \
-  R(C_weft_pca_times, 4) \
+  R(C_weft_pca_times, 5) \
   R(C_weft_pca_form, 2) \
   R(C_weft_pca_em, 5) \
   R(C_weft_pca_scores, 5) \
