@@ -74,7 +74,8 @@ struct shape {
   int d, blocks;
   gauss_scheme s;
   double *x, *w, *q, *centre;
-  unsigned *tiles[2], *words;
+  unsigned *tiles, *words;
+  bool own;
   gauss_query *about;
   gauss_left_out *left;
   int64_t padded_n, padded_q;
@@ -119,33 +120,33 @@ static shape make(int64_t n, int64_t nq, int d, double h, int kind, bool self)
     grid *= 2;
   a.x = sent(x), a.w = sent(w), a.q = sent(q), a.centre = sent(centre);
   a.s = { a.centre, d, 1.2011224087864498 / h, grid, *std::max_element(w.begin(), w.end()) };
-  for (int k = 0; k < 2; k++) a.tiles[k] = on_device<unsigned>(a.padded_n / 64 * gauss_words(a.blocks, k));
-  a.words = on_device<unsigned>(a.padded_q / 16 * 4 * a.blocks * 32);
+  a.own = self && kind != 3;
+  a.tiles = on_device<unsigned>(a.padded_n / 64 * gauss_words(a.blocks, true));
+  a.words = on_device<unsigned>(a.padded_q / 16 * 6 * a.blocks * 32);
   a.about = on_device<gauss_query>(a.padded_q);
   a.left = on_device<gauss_left_out>(1);
   const gauss_left_out none = { 0, 0, 0x7f800000u, 0 };
-  for (int k = 0; k < 2; k++) {
-    TRY(cudaMemcpy(a.left, &none, sizeof none, cudaMemcpyHostToDevice));
-    gauss_references<<<(a.padded_n + 255) / 256, 256>>>(a.s, a.x, NULL, a.w, n, a.padded_n, a.blocks, k, a.tiles[k],
-                                                        a.left);
-  }
-  gauss_queries<<<(a.padded_q + 255) / 256, 256>>>(a.s, a.q, NULL, nq, a.padded_q, a.blocks, a.words, a.about);
+  TRY(cudaMemcpy(a.left, &none, sizeof none, cudaMemcpyHostToDevice));
+  gauss_references<<<(a.padded_n + 255) / 256, 256>>>(a.s, a.x, NULL, a.w, n, a.padded_n, a.blocks, true, a.tiles,
+                                                      a.left);
+  gauss_queries<<<(a.padded_q + 255) / 256, 256>>>(a.s, a.q, NULL, nq, a.padded_q, a.blocks, a.own ? GAUSS_OWN : 0,
+                                                   a.words, a.about);
   TRY(cudaDeviceSynchronize());
   return a;
 }
 static void drop(shape &a)
 {
-  for (void *p : { (void *) a.x, (void *) a.w, (void *) a.q, (void *) a.centre, (void *) a.tiles[0],
-                   (void *) a.tiles[1], (void *) a.words, (void *) a.about, (void *) a.left })
+  for (void *p : { (void *) a.x, (void *) a.w, (void *) a.q, (void *) a.centre, (void *) a.tiles, (void *) a.words,
+                   (void *) a.about, (void *) a.left })
     TRY(cudaFree(p));
 }
 
 /* Sums of all queries: columns * padded_q, in double; seconds of the kernels. */
-template <int B, int MT, int WARPS, int RESIDENT, bool SLOPES>
+template <int B, int MT, int WARPS, int RESIDENT, gauss_mode MODE>
 static double sum_all(const shape &a, std::vector<double> *total)
 {
   const int64_t tile = 16 * MT * WARPS, slab = 65536, all = a.padded_n / 64;
-  const int64_t columns = SLOPES ? a.d + 2 : 1, chunk = 1024, chunks = (all + chunk - 1) / chunk;
+  const int64_t columns = gauss_columns(MODE, a.d), chunk = 1024, chunks = (all + chunk - 1) / chunk;
   static double *partial;
   static size_t held;
   if (held < (size_t) (chunks * columns * slab)) {
@@ -153,8 +154,8 @@ static double sum_all(const shape &a, std::vector<double> *total)
     held = chunks * columns * slab;
     partial = on_device<double>(held);
   }
-  const size_t bytes = gauss_bytes<B, MT, WARPS, SLOPES>();
-  const auto kernel = gauss_sums<B, MT, WARPS, RESIDENT, SLOPES>;
+  const size_t bytes = gauss_bytes<B, MT, WARPS, MODE>();
+  const auto kernel = gauss_sums<B, MT, WARPS, RESIDENT, MODE>;
   TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes));
   if (total) total->assign(columns * a.padded_q, 0.0);
   TRY(cudaDeviceSynchronize());
@@ -162,7 +163,7 @@ static double sum_all(const shape &a, std::vector<double> *total)
   for (int64_t first = 0; first < a.padded_q; first += slab) {
     const int64_t count = std::min(slab, a.padded_q - first);
     const gauss_args args = {
-      a.tiles[SLOPES], a.words + first / 16 * 4 * B * 32, a.about + first, all, chunk, a.d, partial, slab
+      a.tiles, a.words + first / 16 * 6 * B * 32, a.about + first, gauss_words(B, true), all, chunk, a.d, partial, slab
     };
     kernel<<<dim3(chunks, count / tile), 32 * WARPS, bytes>>>(args);
     TRY(cudaGetLastError());
@@ -179,13 +180,21 @@ static double sum_all(const shape &a, std::vector<double> *total)
 }
 
 static int failures;
-template <int B, bool SLOPES> static void check_shape(int64_t n, int64_t nq, int d, double h, int kind, bool self)
+template <int B, gauss_mode MODE> static void check_shape(int64_t n, int64_t nq, int d, double h, int kind, bool self)
 {
+  constexpr bool SLOPES = MODE == GAUSS_SLOPES;
   shape a = make(n, nq, d, h, kind, self);
   std::vector<double> total, again;
   constexpr int M = B <= 2 ? 2 : 1;
-  sum_all<B, M, 4, 1, SLOPES>(a, &total);
-  sum_all<B, M, 4, 1, SLOPES>(a, &again);
+  if (SLOPES && !a.own) {
+    sum_all<B, M, 4, 1, GAUSS_SQUARES>(a, &total);
+    double *sums = sent(total);
+    gauss_shift<<<(a.padded_q + 255) / 256, 256>>>(nq, sums, sums + a.padded_q, a.about);
+    TRY(cudaDeviceSynchronize());
+    TRY(cudaFree(sums));
+  }
+  sum_all<B, M, 4, 1, MODE>(a, &total);
+  sum_all<B, M, 4, 1, MODE>(a, &again);
   const bool same = !memcmp(total.data(), again.data(), total.size() * 8);
   const int64_t step = std::max<int64_t>(1, nq / 64), some = (nq + step - 1) / step;
   double *out = on_device<double>(some * (d + 1));
@@ -202,16 +211,15 @@ template <int B, bool SLOPES> static void check_shape(int64_t n, int64_t nq, int
   for (int64_t k = 0; k < some; k++) {
     const int64_t i = k * step;
     double bound[2], error[2] = { 0, 0 };
-    const double p = total[i];
-    gauss_bounds(a.s, left, nearest, rounding, B, (double) n, about[i], p, SLOPES ? total[a.padded_q + i] : 0, bound,
-                 bound + 1);
+    const double p = total[i], unshift = exp2(-GAUSS_TOP - (double) about[i].shift);
+    gauss_bounds(a.s, left, nearest, rounding, B, (double) n, about[i], p * unshift, bound, bound + 1);
     if (!SLOPES) bound[1] = bound[0];
-    const double scale = exp2((double) about[i].rest) * a.s.top_weight, sum = p * 0x1p-26 * scale;
+    const double scale = exp2((double) about[i].rest) * a.s.top_weight * unshift, sum = p * scale;
     const double size = want[k * (d + 1)];
     error[0] = fabs(sum / size - 1);
     for (int j = 0; SLOPES && j < d; j++) {
       const double z = (q[i * d + j] - centre[j]) * a.s.factor;
-      const double got = (total[(2 + j) * a.padded_q + i] * 0x1p-15 * scale - z * sum) / 1.2011224087864498;
+      const double got = (total[(1 + j) * a.padded_q + i] * scale - z * sum) / 1.2011224087864498;
       error[1] = std::max(error[1], fabs(got - want[k * (d + 1) + 1 + j]) / size);
     }
     if (bound[0] > 0.01 || bound[1] > 0.01) {
@@ -239,20 +247,22 @@ template <int B, bool SLOPES> static void check_shape(int64_t n, int64_t nq, int
 }
 template <int B> static void check_both(int64_t n, int64_t nq, int d, double h, int kind, bool self)
 {
-  check_shape<B, false>(n, nq, d, h, kind, self);
-  check_shape<B, true>(n, nq, d, h, kind, self);
+  check_shape<B, GAUSS_SUMS>(n, nq, d, h, kind, self);
+  check_shape<B, GAUSS_SLOPES>(n, nq, d, h, kind, self);
 }
 
-template <int MT, int WARPS, int RESIDENT, bool SLOPES> static void time_of(const shape &a)
+template <int MT, int WARPS, int RESIDENT, gauss_mode MODE> static void time_of(const shape &a)
 {
   cudaFuncAttributes f;
-  TRY(cudaFuncGetAttributes(&f, gauss_sums<2, MT, WARPS, RESIDENT, SLOPES>));
-  sum_all<2, MT, WARPS, RESIDENT, SLOPES>(a, NULL);
-  const double seconds = sum_all<2, MT, WARPS, RESIDENT, SLOPES>(a, NULL);
+  TRY(cudaFuncGetAttributes(&f, gauss_sums<2, MT, WARPS, RESIDENT, MODE>));
+  sum_all<2, MT, WARPS, RESIDENT, MODE>(a, NULL);
+  const double seconds = sum_all<2, MT, WARPS, RESIDENT, MODE>(a, NULL);
   printf(
       "%s %d x 16 queries of %d warps, %d blocks resident, %d registers, %zu spilled: %.4f s, %.3g pairs per second\n",
-      SLOPES ? "slopes" : "sums", MT, WARPS, RESIDENT, f.numRegs, f.localSizeBytes, seconds,
-      (double) a.n * (double) a.padded_q / seconds);
+      MODE == GAUSS_SLOPES ? "slopes"
+      : MODE == GAUSS_SUMS ? "sums"
+                           : "squares",
+      MT, WARPS, RESIDENT, f.numRegs, f.localSizeBytes, seconds, (double) a.n * (double) a.padded_q / seconds);
   fflush(stdout);
 }
 
@@ -265,19 +275,20 @@ int main(int argc, char **argv)
     TRY(cudaGetDeviceProperties(&device, 0));
     printf("%s, %d processors\n", device.name, device.multiProcessorCount);
     shape a = make(n, nq, 16, 0.5623, 0, false);
-    time_of<2, 8, 1, true>(a);
-    time_of<2, 4, 3, true>(a);
-    time_of<2, 4, 2, true>(a);
-    time_of<1, 8, 2, true>(a);
-    time_of<1, 4, 4, true>(a);
-    time_of<1, 4, 5, true>(a);
-    time_of<1, 8, 3, true>(a);
-    time_of<2, 8, 1, false>(a);
-    time_of<2, 8, 2, false>(a);
-    time_of<2, 4, 4, false>(a);
-    time_of<1, 8, 2, false>(a);
-    time_of<1, 8, 3, false>(a);
-    time_of<1, 8, 4, false>(a);
+    time_of<2, 8, 1, GAUSS_SLOPES>(a);
+    time_of<2, 4, 2, GAUSS_SLOPES>(a);
+    time_of<2, 4, 3, GAUSS_SLOPES>(a);
+    time_of<1, 8, 2, GAUSS_SLOPES>(a);
+    time_of<1, 8, 3, GAUSS_SLOPES>(a);
+    time_of<1, 4, 5, GAUSS_SLOPES>(a);
+    time_of<1, 4, 4, GAUSS_SLOPES>(a);
+    time_of<2, 8, 1, GAUSS_SUMS>(a);
+    time_of<2, 8, 2, GAUSS_SUMS>(a);
+    time_of<2, 4, 3, GAUSS_SUMS>(a);
+    time_of<2, 4, 4, GAUSS_SUMS>(a);
+    time_of<1, 8, 4, GAUSS_SUMS>(a);
+    time_of<2, 8, 1, GAUSS_SQUARES>(a);
+    time_of<2, 4, 3, GAUSS_SQUARES>(a);
     return 0;
   }
   const int64_t n = argc > 2 ? atoll(argv[2]) : 100000, nq = std::min<int64_t>(n, 3000);

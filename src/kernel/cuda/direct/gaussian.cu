@@ -27,8 +27,8 @@
 /* Blocks of 8 dimensions of which there are instances. */
 static int blocks_of(int64_t d) { return d <= 8 ? 1 : d <= 16 ? 2 : d <= 24 ? 3 : d <= 32 ? 4 : d <= 48 ? 6 : 8; }
 
-template <int BLOCKS, bool SLOPES> struct gauss_shape {
-  static const int MT = BLOCKS <= 2 ? 2 : 1, WARPS = 8, RESIDENT = BLOCKS <= 2 && !SLOPES ? 2 : 1;
+template <int BLOCKS> struct gauss_shape {
+  static const int MT = BLOCKS <= 2 ? 2 : 1, WARPS = 8;
 };
 
 /* Queries of a block of threads. */
@@ -94,7 +94,7 @@ __global__ void add_gauss(const double *partial, int64_t chunks, int64_t columns
   }
 }
 
-/* Writes the sum over the first column of totals, slopes over the columns from the third one on. */
+/* Sums and slopes in the units of the points, over their totals. */
 __global__ void finish_gauss(const gauss_scheme s, const double *x, const double *lo, int64_t queries, bool slopes,
                              int blocks, double n, const gauss_query *about, const gauss_left_out *left, double *total,
                              double *bounds)
@@ -103,152 +103,225 @@ __global__ void finish_gauss(const gauss_scheme s, const double *x, const double
   const double nearest = __uint_as_float(gone.nearest), rounding = __uint_as_float(gone.rounding);
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < queries;
        i += (int64_t) gridDim.x * blockDim.x) {
-    const double p = total[i], scale = exp2((double) about[i].rest) * s.top_weight, sum = p * 0x1p-26 * scale;
-    gauss_bounds(s, gone, nearest, rounding, blocks, n, about[i], p, slopes ? total[queries + i] : 0, &bounds[i],
-                 &bounds[queries + i]);
-    total[i] = sum;
+    const double unshift = exp2(-GAUSS_TOP - (double) about[i].shift), p = total[i] * unshift;
+    const double rest = exp2((double) about[i].rest) * s.top_weight;
+    gauss_bounds(s, gone, nearest, rounding, blocks, n, about[i], p, &bounds[i], &bounds[queries + i]);
+    total[i] = p * rest;
     for (int j = 0; slopes && j < s.d; j++) {
-      double *column = total + (2 + j) * queries;
-      column[i] = (column[i] * 0x1p-15 * scale - gauss_coordinate(s, x, lo, i, j) * sum) / s.factor;
+      double *column = total + (1 + j) * queries;
+      column[i] = (column[i] * unshift - gauss_coordinate(s, x, lo, i, j) * p) * rest / s.factor;
     }
   }
 }
 
-template <int BLOCKS, bool SLOPES>
-static cudaError_t launch_shape(const gauss_args &args, dim3 grid, cudaStream_t stream)
+template <int BLOCKS, gauss_mode MODE>
+static cudaError_t launch_mode(const gauss_args &args, dim3 grid, cudaStream_t stream)
 {
-  typedef gauss_shape<BLOCKS, SLOPES> shape;
-  const auto kernel = gauss_sums<BLOCKS, shape::MT, shape::WARPS, shape::RESIDENT, SLOPES>;
-  const size_t bytes = gauss_bytes<BLOCKS, shape::MT, shape::WARPS, SLOPES>();
+  typedef gauss_shape<BLOCKS> shape;
+  const auto kernel = gauss_sums<BLOCKS, shape::MT, shape::WARPS, 1, MODE>;
+  const size_t bytes = gauss_bytes<BLOCKS, shape::MT, shape::WARPS, MODE>();
   const cudaError_t e = weft_device_allow_shared((const void *) kernel, bytes);
   if (e != cudaSuccess) return e;
   kernel<<<grid, 32 * shape::WARPS, bytes, stream>>>(args);
   return cudaGetLastError();
 }
 
-template <bool SLOPES>
-static cudaError_t launch_gauss(int blocks, const gauss_args &args, dim3 grid, cudaStream_t stream)
+template <int BLOCKS>
+static cudaError_t launch_blocks(gauss_mode mode, const gauss_args &args, dim3 grid, cudaStream_t stream)
+{
+  switch (mode) {
+  case GAUSS_SUMS: return launch_mode<BLOCKS, GAUSS_SUMS>(args, grid, stream);
+  case GAUSS_SQUARES: return launch_mode<BLOCKS, GAUSS_SQUARES>(args, grid, stream);
+  default: return launch_mode<BLOCKS, GAUSS_SLOPES>(args, grid, stream);
+  }
+}
+
+static cudaError_t launch_gauss(int blocks, gauss_mode mode, const gauss_args &args, dim3 grid, cudaStream_t stream)
 {
   switch (blocks) {
-  case 1: return launch_shape<1, SLOPES>(args, grid, stream);
-  case 2: return launch_shape<2, SLOPES>(args, grid, stream);
-  case 3: return launch_shape<3, SLOPES>(args, grid, stream);
-  case 4: return launch_shape<4, SLOPES>(args, grid, stream);
-  case 6: return launch_shape<6, SLOPES>(args, grid, stream);
-  default: return launch_shape<8, SLOPES>(args, grid, stream);
+  case 1: return launch_blocks<1>(mode, args, grid, stream);
+  case 2: return launch_blocks<2>(mode, args, grid, stream);
+  case 3: return launch_blocks<3>(mode, args, grid, stream);
+  case 4: return launch_blocks<4>(mode, args, grid, stream);
+  case 6: return launch_blocks<6>(mode, args, grid, stream);
+  default: return launch_blocks<8>(mode, args, grid, stream);
   }
 }
 
 static bool has_cores()
 {
-  return weft_device_compiled_for((const void *) gauss_sums<1, gauss_shape<1, false>::MT, gauss_shape<1, false>::WARPS,
-                                                            gauss_shape<1, false>::RESIDENT, false>,
+  return weft_device_compiled_for((const void *)
+                                      gauss_sums<1, gauss_shape<1>::MT, gauss_shape<1>::WARPS, 1, GAUSS_SUMS>,
                                   80);
 }
 
-/* References come in slabs of prepared tiles, queries in runs, each a launch after which the user is asked. Where the
- * queries are among the references and all of these are on the device, they are not sent again. */
+typedef struct {
+  weft_ctx *ctx;
+  const weft_kernel_task *task;
+  weft_device_arena *mem;
+  gauss_scheme s;
+  int blocks, tile;
+  bool slopes, among, own; /* queries are among the references on the device, each its reference of weight 1 */
+  int64_t padded, stride, slab;
+  double *raw, *raw_lo, *weights, *query, *query_lo, *partial;
+  unsigned *tiles, *words;
+  gauss_query *about;
+  gauss_left_out *left;
+} gauss_run;
+
+/* Sends references at .. at + rows - 1 and prepares their tiles. */
+static weft_status send_references(gauss_run *run, int64_t at, int64_t rows)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = run->ctx;
+  const weft_kernel_task *task = run->task;
+  const int64_t d = run->s.d, padded = (rows + GAUSS_TILE - 1) / GAUSS_TILE * GAUSS_TILE;
+  const gauss_left_out none = { 0, 0, 0x7f800000u, 0 };
+  if (!at) WEFT_CUDA(cudaMemcpyAsync(run->left, &none, sizeof none, cudaMemcpyHostToDevice, run->mem->stream));
+  WEFT_TRY(
+      weft_device_upload(run->mem, run->raw, rows * d, sizeof(double), weft_fill_doubles, task->reference.x + at * d));
+  if (run->raw_lo)
+    WEFT_TRY(weft_device_upload(run->mem, run->raw_lo, rows * d, sizeof(double), weft_fill_doubles,
+                                task->reference.lo + at * d));
+  WEFT_TRY(weft_device_upload(run->mem, run->weights, rows, sizeof(double), weft_fill_doubles, task->weights + at));
+  gauss_references<<<(unsigned) ((padded + 127) / 128), 128, 0, run->mem->stream>>>(run->s, run->raw, run->raw_lo,
+                                                                                    run->weights, rows, padded,
+                                                                                    run->blocks, run->slopes,
+                                                                                    run->tiles, run->left);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+/* Adds the sums over all references to `total`, which has gauss_columns() columns. References come in slabs, queries in
+ * runs, each a launch after which the user is asked. */
+static weft_status sum_references(gauss_run *run, gauss_mode mode, double *total)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = run->ctx;
+  const int64_t n = (int64_t) run->task->reference.n, nq = (int64_t) run->task->query.n, tile = run->tile;
+  const int64_t columns = gauss_columns(mode, run->s.d);
+  WEFT_CUDA(cudaMemsetAsync(total, 0, nq * columns * sizeof *total, run->mem->stream));
+  for (int64_t at = 0; at < n; at += run->slab) {
+    const int64_t rows = n - at < run->slab ? n - at : run->slab, chunk = chunk_rows(nq, rows, (int) tile);
+    const int64_t parts = (rows + chunk - 1) / chunk, tiles = (rows + GAUSS_TILE - 1) / GAUSS_TILE;
+    const double work = LAUNCH_WORK / ((double) rows * run->blocks * (double) tile);
+    const int64_t count_most = tile * (work < 1 ? 1 : work < run->stride / tile ? (int64_t) work : run->stride / tile);
+    if (n > run->slab) WEFT_TRY(send_references(run, at, rows));
+    for (int64_t first = 0; first < run->padded; first += count_most) {
+      const int64_t count = run->padded - first < count_most ? run->padded - first : count_most;
+      const int64_t counted = nq - first < count ? nq - first : count;
+      const gauss_args args = { run->tiles,
+                                run->words + first * 12 * run->blocks,
+                                run->about + first,
+                                gauss_words(run->blocks, run->slopes),
+                                tiles,
+                                chunk / GAUSS_TILE,
+                                run->s.d,
+                                run->partial,
+                                run->stride };
+      WEFT_TRY(weft_poll(ctx, (double) at * (double) nq + (double) rows * (double) first, (double) n * (double) nq));
+      WEFT_CUDA(
+          launch_gauss(run->blocks, mode, args, dim3((unsigned) parts, (unsigned) (count / tile)), run->mem->stream));
+      add_gauss<<<grid_for((double) (counted * columns)), 256, 0, run->mem->stream>>>(run->partial, parts, columns,
+                                                                                      run->stride, first, counted, nq,
+                                                                                      total);
+      WEFT_CUDA(cudaGetLastError());
+      WEFT_CUDA(cudaStreamSynchronize(run->mem->stream));
+    }
+  }
+done:
+  return st;
+}
+
+/* Takes the run's memory, and sends the queries where they are not among the references. */
+static weft_status begin_run(gauss_run *run, int64_t columns)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = run->ctx;
+  const weft_kernel_task *task = run->task;
+  const int64_t nq = (int64_t) task->query.n, n = (int64_t) task->reference.n, d = run->s.d, tile = run->tile;
+  const int64_t most = n < SLAB_ROWS ? n : SLAB_ROWS, words = gauss_words(run->blocks, run->slopes);
+  const int64_t chunks = 2048 / ((run->stride + tile - 1) / tile) + 3 + most / 65536,
+                ahead = task->query.x - task->reference.x;
+  const bool pairs = task->query.lo != NULL;
+  WEFT_DEVICE_TAKE(run->words, run->mem, run->padded * 12 * run->blocks);
+  WEFT_DEVICE_TAKE(run->about, run->mem, run->padded);
+  WEFT_DEVICE_TAKE(run->left, run->mem, 1);
+  run->slab =
+      (int64_t) weft_device_chunk(ctx, most, 8.0 * (double) (d * (pairs ? 2 : 1) + 1) + (double) words / 16,
+                                  8.0 * (double) (chunks * columns * run->stride + (pairs ? 2 : 1) * nq * d) + 1e6);
+  if (!run->slab) {
+    st = WEFT_ERR_MEMORY;
+    goto done;
+  }
+  run->among = run->among && run->slab == n;
+  WEFT_DEVICE_TAKE(run->partial, run->mem, chunks * columns * run->stride);
+  WEFT_DEVICE_TAKE(run->raw, run->mem, run->slab * d);
+  if (pairs) WEFT_DEVICE_TAKE(run->raw_lo, run->mem, run->slab * d);
+  WEFT_DEVICE_TAKE(run->weights, run->mem, run->slab);
+  WEFT_DEVICE_TAKE(run->tiles, run->mem, (run->slab + GAUSS_TILE - 1) / GAUSS_TILE * words);
+  if (run->among) {
+    run->query = run->raw + ahead, run->query_lo = pairs ? run->raw_lo + ahead : NULL;
+    goto done;
+  }
+  WEFT_DEVICE_TAKE(run->query, run->mem, nq * d);
+  WEFT_TRY(weft_device_upload(run->mem, run->query, nq * d, sizeof(double), weft_fill_doubles, task->query.x));
+  if (!pairs) goto done;
+  WEFT_DEVICE_TAKE(run->query_lo, run->mem, nq * d);
+  WEFT_TRY(weft_device_upload(run->mem, run->query_lo, nq * d, sizeof(double), weft_fill_doubles, task->query.lo));
+done:
+  return st;
+}
+
+/* Slopes of queries that are not references of one weight need the sums first: exponents are shifted by them, so that
+ * values fit 16-bit floats. */
 weft_status weft_kernel_gaussian_cuda(weft_ctx *ctx, const weft_kernel_task *task, int slopes, double *out,
                                       double *bounds)
 {
   weft_status st = WEFT_OK;
   const int64_t nq = (int64_t) task->query.n, n = (int64_t) task->reference.n, d = (int64_t) task->query.d;
-  const int blocks = blocks_of(d), tile = tile_of(blocks);
-  const int64_t columns = slopes ? d + 2 : 1, padded = (nq + tile - 1) / tile * tile;
-  const int64_t stride = padded < SLAB_QUERIES ? padded : SLAB_QUERIES;
-  const int64_t tile_words = gauss_words(blocks, slopes), most_rows = n < SLAB_ROWS ? n : SLAB_ROWS;
-  const bool pairs = task->query.lo != NULL;
-  const gauss_left_out none = { 0, 0, 0x7f800000u, 0 };
-  gauss_scheme s = { NULL, (int) d, sqrt(1.4426950408889634) / task->h, 0, 0 };
-  double *centre, *raw, *raw_lo = NULL, *weights, *total, *partial, *query, *query_lo = NULL, *of_sums;
-  unsigned *tiles, *words;
-  gauss_query *about;
-  gauss_left_out *left;
-  int64_t slab, chunks;
-  bool among;
+  const int64_t columns = slopes ? d + 1 : 1;
+  double *centre, *total, *of_sums, least = INFINITY;
   weft_device_arena mem = weft_device_begin(ctx);
   weft_arena host = weft_arena_begin(ctx);
-  for (int64_t i = 0; i < n; i++) s.top_weight = fmax(s.top_weight, task->weights[i]);
-  if (!nq || !n || d > WEFT_KERNEL_GAUSSIAN_DIMS || !(s.top_weight > 0) || !has_cores()) {
-    for (int64_t i = 0; i < nq * (slopes ? d + 1 : 1); i++) out[i] = 0;
-    for (int64_t i = 0; i < nq * 2; i++) bounds[i] = n && s.top_weight > 0 ? INFINITY : 0;
+  gauss_run run = {};
+  run.ctx = ctx, run.task = task, run.mem = &mem, run.slopes = slopes;
+  run.s.d = (int) d, run.s.factor = sqrt(1.4426950408889634) / task->h;
+  run.blocks = blocks_of(d), run.tile = tile_of(run.blocks);
+  run.padded = (nq + run.tile - 1) / run.tile * run.tile;
+  run.stride = run.padded < SLAB_QUERIES ? run.padded : SLAB_QUERIES;
+  for (int64_t i = 0; i < n; i++)
+    run.s.top_weight = fmax(run.s.top_weight, task->weights[i]), least = fmin(least, task->weights[i]);
+  if (!nq || !n || d > WEFT_KERNEL_GAUSSIAN_DIMS || !(run.s.top_weight > 0) || !has_cores()) {
+    for (int64_t i = 0; i < nq * columns; i++) out[i] = 0;
+    for (int64_t i = 0; i < nq * 2; i++) bounds[i] = n && run.s.top_weight > 0 ? INFINITY : 0;
     goto done;
   }
+  run.among = task->query.x >= task->reference.x && task->query.x + nq * d <= task->reference.x + n * d;
+  run.own = run.among && least == run.s.top_weight;
   WEFT_TAKE(centre, &host, d);
-  WEFT_TRY(choose_grid(ctx, task, s.factor, centre, &s.grid));
-  WEFT_TRY(weft_device_send(&mem, centre, d, (double **) &s.centre));
-  WEFT_TRY(weft_device_send(&mem, &none, 1, &left));
-  chunks = 2048 / ((stride + tile - 1) / tile) + 3 + most_rows / 65536;
-  WEFT_DEVICE_TAKE(words, &mem, padded * 8 * blocks);
-  WEFT_DEVICE_TAKE(about, &mem, padded);
-  WEFT_DEVICE_TAKE(total, &mem, nq * columns);
+  WEFT_TRY(choose_grid(ctx, task, run.s.factor, centre, &run.s.grid));
+  WEFT_TRY(weft_device_send(&mem, centre, d, (double **) &run.s.centre));
+  WEFT_DEVICE_TAKE(total, &mem, nq * (columns < 2 ? 2 : columns));
   WEFT_DEVICE_TAKE(of_sums, &mem, nq * 2);
-  slab =
-      (int64_t) weft_device_chunk(ctx, most_rows, 8.0 * (double) (d * (pairs ? 2 : 1) + 1) + (double) tile_words / 16,
-                                  8.0 * (double) (chunks * columns * stride + (pairs ? 2 : 1) * nq * d) + 1e6);
-  if (!slab) {
-    st = WEFT_ERR_MEMORY;
-    goto done;
-  }
-  among = slab == n && task->query.x >= task->reference.x && task->query.x + nq * d <= task->reference.x + n * d;
-  WEFT_DEVICE_TAKE(partial, &mem, chunks * columns * stride);
-  WEFT_DEVICE_TAKE(raw, &mem, slab * d);
-  if (pairs) WEFT_DEVICE_TAKE(raw_lo, &mem, slab * d);
-  WEFT_DEVICE_TAKE(weights, &mem, slab);
-  WEFT_DEVICE_TAKE(tiles, &mem, (slab + GAUSS_TILE - 1) / GAUSS_TILE * tile_words);
-  query = raw + (among ? task->query.x - task->reference.x : 0);
-  if (pairs) query_lo = raw_lo + (among ? task->query.x - task->reference.x : 0);
-  if (!among) {
-    WEFT_DEVICE_TAKE(query, &mem, nq * d);
-    WEFT_TRY(weft_device_upload(&mem, query, nq * d, sizeof(double), weft_fill_doubles, task->query.x));
-    if (pairs) {
-      WEFT_DEVICE_TAKE(query_lo, &mem, nq * d);
-      WEFT_TRY(weft_device_upload(&mem, query_lo, nq * d, sizeof(double), weft_fill_doubles, task->query.lo));
-    }
-  }
-  WEFT_CUDA(cudaMemsetAsync(total, 0, nq * columns * sizeof *total, mem.stream));
-  for (int64_t at = 0; at < n; at += slab) {
-    const int64_t rows = n - at < slab ? n - at : slab, chunk = chunk_rows(nq, rows, tile);
-    const int64_t of_tiles = (rows + GAUSS_TILE - 1) / GAUSS_TILE, parts = (rows + chunk - 1) / chunk;
-    const double work = LAUNCH_WORK / ((double) rows * blocks * tile);
-    const int64_t most = work < 1 ? 1 : work < stride / tile ? (int64_t) work : stride / tile;
-    WEFT_TRY(weft_device_upload(&mem, raw, rows * d, sizeof(double), weft_fill_doubles, task->reference.x + at * d));
-    if (pairs)
-      WEFT_TRY(
-          weft_device_upload(&mem, raw_lo, rows * d, sizeof(double), weft_fill_doubles, task->reference.lo + at * d));
-    WEFT_TRY(weft_device_upload(&mem, weights, rows, sizeof(double), weft_fill_doubles, task->weights + at));
-    gauss_references<<<(unsigned) ((of_tiles * GAUSS_TILE + 127) / 128), 128, 0, mem.stream>>>(s, raw, raw_lo, weights,
-                                                                                               rows,
-                                                                                               of_tiles * GAUSS_TILE,
-                                                                                               blocks, slopes, tiles,
-                                                                                               left);
-    WEFT_CUDA(cudaGetLastError());
-    if (!at) {
-      gauss_queries<<<(unsigned) ((padded + 127) / 128), 128, 0, mem.stream>>>(s, query, query_lo, nq, padded, blocks,
-                                                                               words, about);
-      WEFT_CUDA(cudaGetLastError());
-    }
-    for (int64_t first = 0; first < padded; first += most * tile) {
-      const int64_t count = padded - first < most * tile ? padded - first : most * tile;
-      const int64_t counted = nq - first < count ? nq - first : count;
-      const dim3 grid((unsigned) parts, (unsigned) (count / tile));
-      const gauss_args args = {
-        tiles, words + first * 8 * blocks, about + first, of_tiles, chunk / GAUSS_TILE, (int) d, partial, stride
-      };
-      WEFT_TRY(weft_poll(ctx, (double) at * (double) nq + (double) rows * (double) first, (double) n * (double) nq));
-      WEFT_CUDA(slopes ? launch_gauss<true>(blocks, args, grid, mem.stream)
-                       : launch_gauss<false>(blocks, args, grid, mem.stream));
-      add_gauss<<<grid_for((double) (counted * columns)), 256, 0, mem.stream>>>(partial, parts, columns, stride, first,
-                                                                                counted, nq, total);
-      WEFT_CUDA(cudaGetLastError());
-      WEFT_CUDA(cudaStreamSynchronize(mem.stream));
-    }
-  }
-  finish_gauss<<<grid_for((double) nq), 256, 0, mem.stream>>>(s, query, query_lo, nq, slopes, blocks, (double) n, about,
-                                                              left, total, of_sums);
+  WEFT_TRY(begin_run(&run, columns < 2 ? 2 : columns));
+  if (n <= run.slab) WEFT_TRY(send_references(&run, 0, n));
+  gauss_queries<<<(unsigned) ((run.padded + 127) / 128), 128, 0, mem.stream>>>(run.s, run.query, run.query_lo, nq,
+                                                                               run.padded, run.blocks,
+                                                                               run.own ? GAUSS_OWN : 0, run.words,
+                                                                               run.about);
   WEFT_CUDA(cudaGetLastError());
-  WEFT_TRY(weft_device_download(&mem, out, total, nq * sizeof *out));
-  if (slopes) WEFT_TRY(weft_device_download(&mem, out + nq, total + 2 * nq, nq * d * sizeof *out));
+  if (slopes && !run.own) {
+    WEFT_TRY(sum_references(&run, GAUSS_SQUARES, total));
+    gauss_shift<<<(unsigned) ((nq + 127) / 128), 128, 0, mem.stream>>>(nq, total, total + nq, run.about);
+    WEFT_CUDA(cudaGetLastError());
+  }
+  WEFT_TRY(sum_references(&run, slopes ? GAUSS_SLOPES : GAUSS_SUMS, total));
+  finish_gauss<<<grid_for((double) nq), 256, 0, mem.stream>>>(run.s, run.query, run.query_lo, nq, slopes, run.blocks,
+                                                              (double) n, run.about, run.left, total, of_sums);
+  WEFT_CUDA(cudaGetLastError());
+  WEFT_TRY(weft_device_download(&mem, out, total, nq * columns * sizeof *out));
   WEFT_TRY(weft_device_download(&mem, bounds, of_sums, nq * 2 * sizeof *bounds));
 done:
   weft_arena_end(&host);

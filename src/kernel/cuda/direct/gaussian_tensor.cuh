@@ -22,12 +22,15 @@
 #define GAUSS_TILE 64 /* references in shared memory at a time, in each of GAUSS_STAGES */
 #define GAUSS_STAGES 3
 #define GAUSS_RUN 16           /* tiles whose sums are added in float */
-#define GAUSS_TOP 26           /* p is 2^GAUSS_TOP for a pair at distance 0 */
+#define GAUSS_TOP 15           /* p is 2^GAUSS_TOP for a pair at distance 0, where sums are not shifted */
 #define GAUSS_LIMIT 4194304.0f /* of half a square, in units of grid² */
 #define GAUSS_STEPS 2047.0f    /* of a coordinate, in units of grid */
 #define GAUSS_FAINT -40        /* log2 of a weight over the greatest that counts as none */
 
-__host__ __device__ constexpr int gauss_words(int blocks, bool slopes) { return blocks * (slopes ? 1024 : 512) + 128; }
+__host__ __device__ constexpr int gauss_words(int blocks, bool slopes) { return blocks * (slopes ? 1024 : 512) + 192; }
+
+/* Whether z_q b_x is a product of one 16-bit float: where it saves much, and side by side bounds are small. */
+__host__ __device__ constexpr bool gauss_coarse(int blocks) { return blocks <= 2; }
 
 /* What came out of preparing points: of references, how many are left out because they are too far from the centre, or
  * faint; the nearest of the first; the longest rounding of a point. The last two are floats' bits. */
@@ -69,9 +72,9 @@ __device__ static inline bool gauss_measure(const gauss_scheme &s, const double 
   return within;
 }
 
-/* Words of two dimensions of a point in a block of 8. */
+/* Words of two dimensions of a point in a block of 8: a, b, and a + b as one 16-bit float. */
 __device__ static inline void gauss_split(const gauss_scheme &s, const double *x, const double *lo, int64_t i, int j,
-                                          bool take, unsigned *a, unsigned *b)
+                                          bool take, unsigned *a, unsigned *b, unsigned *both)
 {
   float high[2] = { 0, 0 }, low[2] = { 0, 0 };
   for (int e = 0; e < 2; e++)
@@ -80,6 +83,7 @@ __device__ static inline void gauss_split(const gauss_scheme &s, const double *x
       high[e] = (float) whole, low[e] = (float) (z - whole);
     }
   *a = gauss_pair(high[0], high[1]), *b = gauss_pair(low[0], low[1]);
+  *both = gauss_pair(high[0] + low[0], high[1] + low[1]);
 }
 
 /* References at + 0 .. count - 1 of a slab to whole tiles of GAUSS_TILE; those beyond have a weight of 0. */
@@ -107,118 +111,157 @@ __global__ void gauss_references(const gauss_scheme s, const double *x, const do
       atomicMin(&left->nearest, __float_as_uint((float) sqrt(square) * 0.999999f));
     }
   }
-  const int place = (row >> 3) * 16 + (g >> 1) * 4 + (g & 1);
-  norms[place] = take ? (float) -in_grid : -1e30f;
-  norms[place + 2] = take ? (float) (in_grid - half) : 0;
+  const int pair = (row >> 3) * 4 + (g >> 1), side = g & 1;
+  norms[4 * pair + side] = norms[4 * pair + side + 2] = take ? (float) (in_grid - half) : 0;
+  norms[128 + 2 * pair + side] = take ? (float) -in_grid : -1e30f;
   const int words = 2 * blocks, vector = words % 4 ? 2 : 4;
   for (int b = 0; b < blocks; b++)
     for (int t = 0; t < 4; t++) {
-      unsigned high, low;
-      gauss_split(s, x, lo, i, 8 * b + 2 * t, take, &high, &low);
+      unsigned high, low, both;
+      gauss_split(s, x, lo, i, 8 * b + 2 * t, take, &high, &low, &both);
       unsigned *to = tile + (row >> 3) * 32 * words + (g * 4 + t) * vector;
       to[b / vector * 32 * vector + b % vector] = high;
       to[(blocks + b) / vector * 32 * vector + (blocks + b) % vector] = low;
     }
   if (!slopes) return;
-  __half *v = (__half *) (tile + blocks * 512 + 128);
+  __half *v = (__half *) (tile + blocks * 512 + 192);
   for (int j = 0; j < 8 * blocks; j++) {
     const double z = take && j < s.d ? gauss_coordinate(s, x, lo, i, j) : 0;
     const __half high = __float2half_rn((float) z);
     const int lane = (j & 7) * 4 + (row & 7) / 2, word = (row & 15) >> 3;
     __half *to = v + ((((row >> 4) * blocks + (j >> 3)) * 32 + lane) * 4 + word) * 2 + (row & 1);
     to[0] = high;
-    to[4] = __float2half_rn((float) ((z - (double) __half2float(high)) * 2048));
+    to[4] = __float2half_rn((float) (z - (double) __half2float(high)));
   }
 }
 
-/* Of a query: GAUSS_TOP less half its square, on the grid; the rest of it; its rounding, and length, infinite beyond
- * the grid; the longest of its coordinates. */
+/* Of a query: GAUSS_TOP less half its square, on the grid; the rest of the square; the lengths of its rounding and of
+ * what one 16-bit float leaves of it; its length, infinite beyond the grid; the longest of its coordinates; `shift`, by
+ * which exponents are larger; and sum p r² over sum p, GAUSS_OWN where all weights are 1 and it is a reference. */
 struct gauss_query {
-  float start, rest, off, length, longest;
+  float start, rest, off, coarse, length, longest, shift, square;
 };
+#define GAUSS_OWN -1.0f
 
 __global__ void gauss_queries(const gauss_scheme s, const double *x, const double *lo, int64_t n, int64_t padded,
-                              int blocks, unsigned *words, gauss_query *about)
+                              int blocks, float square_known, unsigned *words, gauss_query *about)
 {
   const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
   if (i >= padded) return;
   const int row = (int) (i % 16), g = row & 7;
-  double square = 0, rounded = 0, off = 0, longest = 0;
+  double square = 0, rounded = 0, off = 0, longest = 0, coarse = 0;
   bool take = false;
   if (i < n) {
     take = gauss_measure(s, x, lo, i, &square, &rounded, &off) && rounded / 2 <= GAUSS_LIMIT * s.grid * s.grid;
-    for (int j = 0; j < s.d; j++) longest = fmax(longest, fabs(gauss_coordinate(s, x, lo, i, j)));
+    for (int j = 0; j < s.d; j++) {
+      const double z = gauss_coordinate(s, x, lo, i, j), gap = z - (double) __half2float(__float2half_rn((float) z));
+      longest = fmax(longest, fabs(z)), coarse += gap * gap;
+    }
   }
   const double half = take ? rounded / 2 : 0, in_grid = rint(half / (s.grid * s.grid)) * (s.grid * s.grid);
-  about[i] = { (float) (GAUSS_TOP - in_grid), (float) (in_grid - half), (float) sqrt(off) * 1.000001f,
-               take ? (float) sqrt(square) * 1.000001f : INFINITY, (float) longest * 1.000001f };
+  about[i] = { (float) (GAUSS_TOP - in_grid),
+               (float) (in_grid - half),
+               (float) sqrt(off) * 1.000001f,
+               (float) sqrt(coarse) * 1.001f,
+               take ? (float) sqrt(square) * 1.000001f : INFINITY,
+               (float) longest * 1.000001f,
+               0,
+               square_known };
   for (int b = 0; b < blocks; b++)
     for (int t = 0; t < 4; t++) {
-      unsigned high, low;
-      gauss_split(s, x, lo, i, 8 * b + 2 * t, take, &high, &low);
-      unsigned *to = words + (i / 16 * 4 * blocks + 2 * b + (row >> 3)) * 32 + g * 4 + t;
+      unsigned high, low, both;
+      gauss_split(s, x, lo, i, 8 * b + 2 * t, take, &high, &low, &both);
+      unsigned *to = words + (i / 16 * 6 * blocks + 2 * b + (row >> 3)) * 32 + g * 4 + t;
       to[0] = high;
       to[2 * blocks * 32] = low;
+      to[4 * blocks * 32] = both;
     }
 }
 
-/* Bounds of the errors of a query, over its sum, derived in gaussian_tensor.cu: of the sum, and of a slope in
- * bandwidths. sum, and sum_t of p t, are in units of p; n: references. */
+/* For slopes, from sums with p t: shifts exponents until the sum is from 1/2 to 1 times 2^GAUSS_TOP. */
+__global__ void gauss_shift(int64_t n, const double *sum, const double *sum_t, gauss_query *about)
+{
+  const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
+  if (i >= n || !(sum[i] > 0)) return;
+  const double shift = GAUSS_TOP - 1 - floor(log2(sum[i]));
+  about[i].square = (float) fmax(1.3862943611198906 * (GAUSS_TOP - sum_t[i] / sum[i]), 0.0) + 1e-2f;
+  about[i].shift = (float) shift;
+  about[i].start += (float) shift;
+}
+
+/* Bounds of the errors of a query, over its sum, derived in gaussian.cu: of the sum, and of a slope in bandwidths. sum:
+ * of p, in units of the greatest weight; n: references. */
 __host__ __device__ static inline void gauss_bounds(const gauss_scheme &s, const gauss_left_out &left, double nearest,
                                                     double rounding, int blocks, double n, const gauss_query &q,
-                                                    double sum, double sum_t, double *of_sum, double *of_slopes)
+                                                    double sum, double *of_sum, double *of_slopes)
 {
   const double unit = 1.0 / 8388608, ln2 = 0.6931471805599453, per_z = 1.2011224087864498; /* z of a bandwidth */
-  const double total = sum / (double) (1 << GAUSS_TOP), far = fmin(fmax((nearest - q.length) / per_z, 0.0), 1e3);
-  const double side = sqrt((double) s.d) * s.grid / 2, off = q.off + rounding,
-               deep = 3 * ((blocks + 1) / 2) * 17 * unit;
-  /* the error of a value is a0 + a1 r + a2 r^2 at r bandwidths */
+  const double far = fmin(fmax((nearest - q.length) / per_z, 0.0), 1e3), off = q.off + rounding;
+  const double side = sqrt((double) s.d) * s.grid / 2,
+               deep = (gauss_coarse(blocks) ? 2 : 3) * ((blocks + 1) / 2) * 17 * unit;
+  /* the error of a value is a0 + a1 r + a2 r² at r bandwidths */
   const double a0 =
-      ln2 * (deep * (2 * q.length * side + side * side + s.grid * s.grid) + off * off / 2 + GAUSS_TOP * unit / 2) +
-      4 * unit;
-  const double a1 = ln2 * per_z * (off + deep * side), a2 = unit;
-  const double reach = sqrt(2 * fmax(log(n / total) + 4.6, 1.0)), adding = 20 * unit;
-  const double lost = n * 0x1p-100 + (double) left.faint * 0x1p-40 + (double) left.far * exp(-far * far / 2);
-  const double square = fmax(2 * ln2 * (GAUSS_TOP - sum_t / sum), 0.0) + 1e-3, root = sqrt(square);
-  *of_sum = 1.03 * (a0 + (a1 + a2 * reach) * reach) + adding + lost / total;
-  *of_slopes = 1.03 * (a0 * root + (a1 + a2 * reach) * square) + (68 + 24) * unit * (q.longest / per_z + root) +
-               adding * q.longest / per_z +
-               (n * 0x1p-50 * GAUSS_STEPS * s.grid / per_z + (double) left.faint * 0x1p-40 +
-                (double) left.far * (far > 1 ? far * exp(-far * far / 2) : 0.61)) /
-                   total;
-  if (!(q.length < 1e30f && total > 0)) *of_sum = *of_slopes = INFINITY;
+      4 * unit + ln2 * (deep * (2 * q.length * side + s.grid * s.grid) + (gauss_coarse(blocks) ? q.coarse * side : 0) +
+                        off * off / 2 + (GAUSS_TOP + fabs(q.shift)) * unit / 2);
+  const double a1 = ln2 * per_z * (off + deep * side), a2 = unit / 2;
+  const double reach = sqrt(2 * fmax(log(n / sum) + 6.9, 1.0)), adding = 20 * unit;
+  const double square = q.square == GAUSS_OWN ? reach * reach * (fmax(1.0001 - 1 / sum, 0.0) + 1e-3) : q.square;
+  const double root = sqrt(square), longest = q.longest / per_z;
+  const double faint = (double) left.faint * 0x1p-40, beyond = (double) left.far * exp(-far * far / 2);
+  *of_sum = 1.03 * (a0 + (a1 + a2 * reach) * reach) + adding + (n * 0x1p-100 + faint + beyond) / sum;
+  *of_slopes = 1.03 * (a0 * root + (a1 + a2 * reach) * square) + (68 + 24) * unit * (longest + root) + unit +
+               adding * longest +
+               (n * exp2(-25.0 - GAUSS_TOP - q.shift) * GAUSS_STEPS * s.grid / per_z + faint +
+                (far > 1 ? far * beyond : 0.61 * (double) left.far)) /
+                   sum;
+  if (!(q.length < 1e30f && sum > 0)) *of_sum = *of_slopes = INFINITY;
 }
 
 struct gauss_args {
   const unsigned *tiles, *words; /* references of this slab, queries from `first` on */
   const gauss_query *about;
-  int64_t all, chunk; /* tiles of this slab, and of a chunk */
+  int64_t stride_words, all, chunk; /* words of a tile, tiles of this slab, and of a chunk */
   int d;
-  double *partial; /* (chunk * columns + column) * stride + query; columns: p, p t, p z_j; or p alone */
+  double *partial; /* (chunk * columns + column) * stride + query, columns as gauss_columns() has them */
   int64_t stride;
 };
 
-__device__ static inline void gauss_product(float c[4], const unsigned a0, const unsigned a1, const unsigned a2,
-                                            const unsigned a3, const unsigned b0, const unsigned b1)
+/* What is summed: p, p and p t, or p and p z_j. */
+enum gauss_mode { GAUSS_SUMS, GAUSS_SQUARES, GAUSS_SLOPES };
+__host__ __device__ constexpr int gauss_columns(gauss_mode mode, int d)
 {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  return mode == GAUSS_SUMS ? 1 : mode == GAUSS_SQUARES ? 2 : d + 1;
+}
+/* Sums in double of a thread. */
+__host__ __device__ constexpr int gauss_slots(int blocks, int mt, gauss_mode mode)
+{
+  return mt * (mode == GAUSS_SUMS ? 2 : mode == GAUSS_SQUARES ? 4 : 2 + 4 * blocks);
 }
 
-__device__ static inline void gauss_product_of_8(float c[4], const unsigned a0, const unsigned a1, const unsigned b0)
+__device__ static inline void gauss_product(float d[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
+                                            unsigned b1, const float c[4])
 {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a0), "r"(a1), "r"(b0));
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
 
+__device__ static inline void gauss_product_of_8(float d[4], unsigned a0, unsigned a1, unsigned b0, const float c[4])
+{
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a0), "r"(a1), "r"(b0), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+
+/* d = c + products of all blocks. */
 template <int BLOCKS>
-__device__ static inline void gauss_products(float c[4], const unsigned (&a)[BLOCKS][2], const unsigned *b)
+__device__ static inline void gauss_products(float d[4], const unsigned (&a)[BLOCKS][2], const unsigned *b,
+                                             const float c[4])
 {
 #pragma unroll
-  for (int k = 0; k + 1 < BLOCKS; k += 2) gauss_product(c, a[k][0], a[k][1], a[k + 1][0], a[k + 1][1], b[k], b[k + 1]);
-  if (BLOCKS & 1) gauss_product_of_8(c, a[BLOCKS - 1][0], a[BLOCKS - 1][1], b[BLOCKS - 1]);
+  for (int k = 0; k + 1 < BLOCKS; k += 2)
+    gauss_product(d, a[k][0], a[k][1], a[k + 1][0], a[k + 1][1], b[k], b[k + 1], k ? d : c);
+  if (BLOCKS & 1) gauss_product_of_8(d, a[BLOCKS - 1][0], a[BLOCKS - 1][1], b[BLOCKS - 1], BLOCKS > 1 ? d : c);
 }
 
 __device__ static inline float gauss_exp2(float x)
@@ -243,23 +286,24 @@ __device__ static inline void gauss_await_copies()
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 /* A block has 16 MT queries in each of its WARPS, and goes through a chunk of tiles. */
-template <int BLOCKS, int MT, int WARPS, int RESIDENT, bool SLOPES>
+template <int BLOCKS, int MT, int WARPS, int RESIDENT, gauss_mode MODE>
 __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_args args)
 {
+  constexpr bool SLOPES = MODE == GAUSS_SLOPES, SQUARES = MODE == GAUSS_SQUARES;
   constexpr int THREADS = 32 * WARPS, WORDS = gauss_words(BLOCKS, SLOPES), VECTOR = BLOCKS & 1 ? 2 : 4;
-  constexpr int COLUMNS
-  = SLOPES ? 4 * BLOCKS : 0, SLOTS = MT * (COLUMNS + (SLOPES ? 4 : 2));
+  constexpr int SIDES = SLOPES ? BLOCKS : 0, SLOTS = gauss_slots(BLOCKS, MT, MODE);
+  const float zero[4] = { 0, 0, 0, 0 };
   extern __shared__ __align__(16) unsigned gauss_shared[];
   unsigned *stages = gauss_shared;
   double *slots = (double *) (gauss_shared + GAUSS_STAGES * WORDS) + threadIdx.x;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int64_t strip = ((int64_t) blockIdx.y * WARPS + warp) * MT;
   const int64_t from = blockIdx.x * args.chunk, end = from + args.chunk < args.all ? from + args.chunk : args.all;
-  unsigned high[MT][BLOCKS][2], low[MT][BLOCKS][2];
-  float start[MT][2], run[MT][2], run_t[MT][2], sum[MT][2], sum_t[MT][2], sums[MT][COLUMNS / 4 + 1][4];
+  unsigned high[MT][BLOCKS][2], low[MT][BLOCKS][2], both[MT][BLOCKS][2];
+  float start[MT][2], sum[MT][2], sum_t[MT][2], sums[MT][SIDES + 1][4];
   const auto fetch = [&](int64_t tile) {
     if (tile < end) {
-      const uint4 *source = (const uint4 *) (args.tiles + tile * WORDS);
+      const uint4 *source = (const uint4 *) (args.tiles + tile * args.stride_words);
       uint4 *to = (uint4 *) (stages + (tile - from) % GAUSS_STAGES * WORDS);
 #  pragma unroll
       for (int k = 0; k < (WORDS / 4 + THREADS - 1) / THREADS; k++)
@@ -270,18 +314,20 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
   };
 #  pragma unroll
   for (int m = 0; m < MT; m++) {
+    const unsigned *words = args.words + (strip + m) * 6 * BLOCKS * 32 + lane;
 #  pragma unroll
     for (int half = 0; half < 2; half++) {
       start[m][half] = args.about[(strip + m) * 16 + half * 8 + g].start;
       sum[m][half] = sum_t[m][half] = 0;
 #  pragma unroll
       for (int b = 0; b < BLOCKS; b++) {
-        high[m][b][half] = args.words[((strip + m) * 4 * BLOCKS + 2 * b + half) * 32 + lane];
-        low[m][b][half] = args.words[((strip + m) * 4 * BLOCKS + 2 * BLOCKS + 2 * b + half) * 32 + lane];
+        high[m][b][half] = words[(2 * b + half) * 32];
+        low[m][b][half] = words[(2 * BLOCKS + 2 * b + half) * 32];
+        if (gauss_coarse(BLOCKS)) both[m][b][half] = words[(4 * BLOCKS + 2 * b + half) * 32];
       }
     }
 #  pragma unroll
-    for (int b = 0; b < COLUMNS / 4; b++)
+    for (int b = 0; b < SIDES; b++)
 #  pragma unroll
       for (int e = 0; e < 4; e++) sums[m][b][e] = 0;
   }
@@ -294,17 +340,12 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
     __syncthreads();
     fetch(tile + GAUSS_STAGES - 1);
     const unsigned *here = stages + (tile - from) % GAUSS_STAGES * WORDS;
-    const float4 *norms = (const float4 *) (here + 512 * BLOCKS);
-    const uint4 *values = (const uint4 *) (here + 512 * BLOCKS + 128);
-    float main[MT][COLUMNS / 4 + 1][4], rest[MT][COLUMNS / 4 + 1][4];
+    const float4 *rests = (const float4 *) (here + 512 * BLOCKS);
+    const float2 *norms = (const float2 *) (here + 512 * BLOCKS + 128);
+    const uint4 *values = (const uint4 *) (here + 512 * BLOCKS + 192);
+    float main[MT][SIDES + 1][4], rest[MT][SIDES + 1][4], run[MT][2], run_t[MT][2];
 #  pragma unroll
-    for (int m = 0; m < MT; m++) {
-      run[m][0] = run[m][1] = run_t[m][0] = run_t[m][1] = 0;
-#  pragma unroll
-      for (int b = 0; b < COLUMNS / 4; b++)
-#  pragma unroll
-        for (int e = 0; e < 4; e++) main[m][b][e] = rest[m][b][e] = 0;
-    }
+    for (int m = 0; m < MT; m++) run[m][0] = run[m][1] = run_t[m][0] = run_t[m][1] = 0;
 #  pragma unroll
     for (int k = 0; k < GAUSS_TILE / 16; k++) {
       unsigned p_high[MT][4], p_low[MT][4];
@@ -322,44 +363,49 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
             x[b] = v.x, x[b + 1] = v.y;
           }
         }
-        const float4 norm = norms[(2 * k + side) * 4 + t];
+        const float4 left = rests[(2 * k + side) * 4 + t];
+        const float2 norm = norms[(2 * k + side) * 4 + t];
+        const float begun[4] = { left.x, left.y, left.z, left.w };
 #  pragma unroll
         for (int m = 0; m < MT; m++) {
           float whole[4] = { start[m][0] + norm.x, start[m][0] + norm.y, start[m][1] + norm.x, start[m][1] + norm.y };
-          float small[4] = { norm.z, norm.w, norm.z, norm.w };
-          gauss_products<BLOCKS>(whole, high[m], x);
-          gauss_products<BLOCKS>(small, high[m], x + BLOCKS);
-          gauss_products<BLOCKS>(small, low[m], x);
-          gauss_products<BLOCKS>(small, low[m], x + BLOCKS);
-          float p[4];
+          float small[4], p[4];
+          gauss_products<BLOCKS>(small, low[m], x, begun);
+          if (gauss_coarse(BLOCKS))
+            gauss_products<BLOCKS>(small, both[m], x + BLOCKS, small);
+          else {
+            gauss_products<BLOCKS>(small, high[m], x + BLOCKS, small);
+            gauss_products<BLOCKS>(small, low[m], x + BLOCKS, small);
+          }
+          gauss_products<BLOCKS>(whole, high[m], x, whole);
 #  pragma unroll
           for (int e = 0; e < 4; e++) {
             const float exponent = whole[e] + small[e];
             p[e] = gauss_exp2(exponent);
             run[m][e >> 1] += p[e];
-            if (SLOPES) run_t[m][e >> 1] = fmaf(p[e], exponent, run_t[m][e >> 1]);
+            if (SQUARES) run_t[m][e >> 1] = fmaf(p[e], exponent, run_t[m][e >> 1]);
           }
           if (SLOPES) {
 #  pragma unroll
             for (int half = 0; half < 2; half++) {
-              const float first = p[2 * half], second = p[2 * half + 1];
-              const __half2 h = __floats2half2_rn(first * 0x1p-11f, second * 0x1p-11f);
+              const __half2 h = __floats2half2_rn(p[2 * half], p[2 * half + 1]);
               const float2 back = __half22float2(h);
               p_high[m][2 * side + half] = *(const unsigned *) &h;
-              p_low[m][2 * side + half] = gauss_pair(fmaf(back.x, -2048, first), fmaf(back.y, -2048, second));
+              p_low[m][2 * side + half] = gauss_pair(p[2 * half] - back.x, p[2 * half + 1] - back.y);
             }
           }
         }
       }
       if (SLOPES) {
 #  pragma unroll
-        for (int b = 0; b < COLUMNS / 4; b++) {
+        for (int b = 0; b < SIDES; b++) {
           const uint4 v = values[(k * BLOCKS + b) * 32 + lane];
 #  pragma unroll
           for (int m = 0; m < MT; m++) {
-            gauss_product(main[m][b], p_high[m][0], p_high[m][1], p_high[m][2], p_high[m][3], v.x, v.y);
-            gauss_product(rest[m][b], p_low[m][0], p_low[m][1], p_low[m][2], p_low[m][3], v.x, v.y);
-            gauss_product(rest[m][b], p_high[m][0], p_high[m][1], p_high[m][2], p_high[m][3], v.z, v.w);
+            const unsigned *h = p_high[m], *l = p_low[m];
+            gauss_product(main[m][b], h[0], h[1], h[2], h[3], v.x, v.y, k ? main[m][b] : zero);
+            gauss_product(rest[m][b], l[0], l[1], l[2], l[3], v.x, v.y, k ? rest[m][b] : zero);
+            gauss_product(rest[m][b], h[0], h[1], h[2], h[3], v.z, v.w, rest[m][b]);
           }
         }
       }
@@ -367,11 +413,11 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
 #  pragma unroll
     for (int m = 0; m < MT; m++) {
       sum[m][0] += run[m][0], sum[m][1] += run[m][1];
-      if (SLOPES) sum_t[m][0] += run_t[m][0], sum_t[m][1] += run_t[m][1];
+      if (SQUARES) sum_t[m][0] += run_t[m][0], sum_t[m][1] += run_t[m][1];
 #  pragma unroll
-      for (int b = 0; b < COLUMNS / 4; b++)
+      for (int b = 0; b < SIDES; b++)
 #  pragma unroll
-        for (int e = 0; e < 4; e++) sums[m][b][e] = fmaf(rest[m][b][e], 0x1p-11f, sums[m][b][e] + main[m][b][e]);
+        for (int e = 0; e < 4; e++) sums[m][b][e] += main[m][b][e] + rest[m][b][e];
     }
     if ((tile - from) % GAUSS_RUN != GAUSS_RUN - 1 && tile + 1 < end) continue;
     double *slot = slots;
@@ -380,40 +426,40 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
 #  pragma unroll
       for (int half = 0; half < 2; half++) {
         *slot += (double) sum[m][half], slot += THREADS, sum[m][half] = 0;
-        if (SLOPES) *slot += (double) sum_t[m][half], slot += THREADS, sum_t[m][half] = 0;
+        if (SQUARES) *slot += (double) sum_t[m][half], slot += THREADS, sum_t[m][half] = 0;
       }
 #  pragma unroll
-      for (int b = 0; b < COLUMNS / 4; b++)
+      for (int b = 0; b < SIDES; b++)
 #  pragma unroll
         for (int e = 0; e < 4; e++) *slot += (double) sums[m][b][e], slot += THREADS, sums[m][b][e] = 0;
     }
   }
-  double *slot = slots, *out = args.partial + blockIdx.x * (int64_t) (SLOPES ? args.d + 2 : 1) * args.stride;
+  double *slot = slots, *out = args.partial + blockIdx.x * (int64_t) gauss_columns(MODE, args.d) * args.stride;
 #  pragma unroll
   for (int m = 0; m < MT; m++) {
     const int64_t row = (strip + m) * 16 + g;
 #  pragma unroll
-    for (int k = 0; k < (SLOPES ? 4 : 2); k++) {
+    for (int k = 0; k < (SQUARES ? 4 : 2); k++) {
       double s = *slot;
       slot += THREADS;
       s += __shfl_xor_sync(~0u, s, 1);
       s += __shfl_xor_sync(~0u, s, 2);
-      const int half = SLOPES ? k >> 1 : k;
-      if (t == 0) out[(SLOPES ? k & 1 : 0) * args.stride + row + 8 * half] = s;
+      const int half = SQUARES ? k >> 1 : k;
+      if (t == 0) out[(SQUARES ? k & 1 : 0) * args.stride + row + 8 * half] = s;
     }
 #  pragma unroll
-    for (int k = 0; k < COLUMNS; k++, slot += THREADS) {
+    for (int k = 0; k < 4 * SIDES; k++, slot += THREADS) {
       const int j = k / 4 * 8 + 2 * t + (k & 1);
-      if (j < args.d) out[(int64_t) (2 + j) * args.stride + row + 8 * (k >> 1 & 1)] = *slot;
+      if (j < args.d) out[(int64_t) (1 + j) * args.stride + row + 8 * (k >> 1 & 1)] = *slot;
     }
   }
 }
 #else
-template <int BLOCKS, int MT, int WARPS, int RESIDENT, bool SLOPES> __global__ void gauss_sums(const gauss_args) {}
+template <int BLOCKS, int MT, int WARPS, int RESIDENT, gauss_mode MODE> __global__ void gauss_sums(const gauss_args) {}
 #endif
 
-template <int BLOCKS, int MT, int WARPS, bool SLOPES> constexpr size_t gauss_bytes()
+template <int BLOCKS, int MT, int WARPS, gauss_mode MODE> constexpr size_t gauss_bytes()
 {
-  return GAUSS_STAGES * gauss_words(BLOCKS, SLOPES) * sizeof(unsigned) +
-         (size_t) MT * (SLOPES ? 4 * BLOCKS + 4 : 2) * 32 * WARPS * sizeof(double);
+  return GAUSS_STAGES * gauss_words(BLOCKS, MODE == GAUSS_SLOPES) * sizeof(unsigned) +
+         (size_t) gauss_slots(BLOCKS, MT, MODE) * 32 * WARPS * sizeof(double);
 }
