@@ -53,7 +53,7 @@ if (given[1] == "debiased") {
   devices <- weft_devices()
   backend <- if (nrow(devices)) "cuda" else "cpu"
   timed <- function(work) system.time(work)[["elapsed"]]
-  predict(kde(x[1:20000, ], h, bias = "score", run = backend), q[1:1000, ])
+  invisible(predict(kde(x[seq_len(min(n, 20000)), ], h, bias = "score", run = backend), q[1:100, ]))
   run <- function(error) {
     parts <- c(kde = timed(fit <<- kde(x, h, bias = "score", rel_error = error, run = backend)),
                predict = timed(f <<- predict(fit, q, run = backend)))
@@ -70,8 +70,6 @@ if (given[1] == "debiased") {
     moved <- (fit$data[some, ] - x[some, ]) * 2 / h # the score in bandwidths
     few <- round(seq(1, nrow(q), length.out = 100))
     density <- kernel_sum(q[few, ], fit$data, bandwidth = h, run = backend)
-    reason <- attr(kernel_sum(q, fit$data, bandwidth = h, rel_error = error, run = weft_run(backend, verbose = FALSE)),
-                   "backend")
     cat(sprintf("%d points, %d queries, %s, rel_error %g: %.3f s (%s); kde() %.3f, predict() %.3f\n", n, nrow(q), backend,
                 error, best[["whole"]], paste(sprintf("%.3f", sort(seconds[1, ])), collapse = ", "), best[["kde"]],
                 best[["predict"]]))
@@ -81,7 +79,7 @@ if (given[1] == "debiased") {
                 max(abs(moved - exact$gradient * h / exact$sum)),
                 max(abs(f[few] / (density * exp(fit$log_scale)) - 1))))
   }
-  once <- function(precise) {
+  once <- function() {
     problem <- list(query = x, reference = x, self = TRUE, weights = NULL, kernel = "gaussian", rel_error = 1e-4,
                     abs_error = 0, bandwidth = weft:::check_bandwidth(h, d, 10),
                     control = weft:::run_control(backend, devices = weft:::devices_for(NULL, backend)))
