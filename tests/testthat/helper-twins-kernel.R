@@ -67,6 +67,23 @@ twins_kernel <- function() {
            gradient(q, x, w, bandwidth = diag(h^2) + 0.1), gradient(q, bandwidth = h[1], leave_one_out = TRUE))
     }))
   })
+  # each number of blocks of 8 dimensions that has a kernel of its own; slopes of references and of other points
+  tensor <- list(tolerance = 1e-4, work = function(backend) {
+    lapply(c(4, 8, 10, 16, 20, 30, 40, 64), function(d) {
+      x <- points(sample(60:900, 1), d) + 5
+      q <- x[sample(nrow(x), sample(1:300, 1), TRUE), , drop = FALSE] + 0.1
+      sums <- function(q, w, h, slopes) {
+        problem <- list(query = if (is.null(q)) x else q, reference = x, self = is.null(q), weights = w,
+                        rel_error = 1e-3, abs_error = 0, bandwidth = weft:::check_bandwidth(h, d, 20),
+                        control = weft:::run_control(backend))
+        as.vector(weft:::tensor_sums(problem, slopes)$sum)
+      }
+      h <- 0.4 * sqrt(d)
+      w <- matrix(stats::rnorm(nrow(x)))
+      list(sums(NULL, NULL, h, TRUE), sums(q, NULL, h * stats::runif(d, 0.8, 1.2), TRUE), sums(q, w, h, TRUE),
+           sums(q, abs(w), h, FALSE), sums(NULL, w, h, FALSE))
+    })
+  })
   on_grid <- c("gaussian", compact_kernels)
   grid <- lapply(on_grid, function(kernel) {
     list(tolerance = if (kernel == "gaussian") 1e-3 else 1e-11, work = function(backend) {
@@ -156,7 +173,7 @@ twins_kernel <- function() {
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
     list("kernel sums, single" = single("single"), "kernel sums, tensor" = single("tensor"),
          "kernel sums, single and tensor, far from zero" = single_far,
-         "kernel gradients" = slopes, "kernel sums, more queries than at a time" = slabs,
+         "kernel gradients" = slopes, "kernel sums on tensor cores" = tensor, "kernel sums, more queries than at a time" = slabs,
          "kernel sums, more queries than at a time, each left out" = slabs_of_itself),
     stats::setNames(grid, paste0("kernel sums, grid, ", on_grid)),
     stats::setNames(grid_hard, paste0("kernel sums, grid, points ", names(hard_points))),
