@@ -71,6 +71,14 @@
     "data that stay, 10^5 values, 3 vectors or more, half of memory", \
     "1.0 and .8 ns per value and four vectors, columns 2.6 and 1.4 (no command)", \
     "") \
+  ENGINE(TWO_BITS, "genotypes in a file", \
+    "products that decode two bits (`pack_coded()` in `core/numbers/product.c`; `genotypes.cu`)", \
+    "products of a `plink_file()`", \
+    "both", \
+    "more genotypes than `block_size` holds as doubles", \
+    "5,000 x 20,000, 32 vectors, one thread: 1.5 and 1.8 ns per genotype, of which decoding takes .4 " \
+      "(`genotypes-pca.R`)", \
+    "") \
   ENGINE(BOTH_PRODUCTS, "both products of a panel", \
     "both products of a panel (`twice()`)", \
     "X'X v, sparse", \

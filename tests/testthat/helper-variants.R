@@ -78,6 +78,7 @@ mi_variants <- function(d, fits, path) {
     "mi_network/mrnetb" = list(x = d$levels, method = "mrnetb"),
     "discretize/widths" = list(x = as.data.frame(d$numbers), method = "equalwidth"),
     "read_plink/raw" = list(path = path("snps.bed"), type = "raw", variants = 2),
+    "pca/genotypes" = list(x = variants, k = 1, na = "mean", control = list(block_size = 8)),
     "plink_file/filters" = list(path = path("snps.bed"), min_maf = 0.01, max_missing = 0.9, min_hwe = 1e-9)
   )
 }

@@ -63,37 +63,47 @@ typedef struct {
   int dots, against; /* columns x and u that `inner` takes at once */
   void (*tile)(size_t depth, const double *a, const double *b, double *tile);
   void (*inner)(size_t depth, const double *const *x, const double *center, const double *const *u, double *out);
-  void (*decode)(const uint8_t *bytes, size_t count, const double *values, double *to);
+  void (*decode)(const weft_coded *coded, size_t i, size_t count, size_t k, size_t depth, double *to, size_t high);
 } kernel;
 
-/* The numbers of `count` bytes, four each. */
-static void plain_decode(const uint8_t *bytes, size_t count, const double *values, double *to)
+/* Rows i .. i + count - 1, i a multiple of 4, of columns k .. k + depth - 1, each `high` numbers after the one before;
+ * there is room for a multiple of 4. */
+static void plain_decode(const weft_coded *coded, size_t i, size_t count, size_t k, size_t depth, double *to,
+                         size_t high)
 {
-  for (size_t k = 0; k < count; k++, to += 4) {
-    to[0] = values[bytes[k] & 3];
-    to[1] = values[bytes[k] >> 2 & 3];
-    to[2] = values[bytes[k] >> 4 & 3];
-    to[3] = values[bytes[k] >> 6];
+  for (size_t d = k; d < k + depth; d++, to += high) {
+    const uint8_t *bytes = coded->bytes + (size_t) coded->place[d] * coded->stride + i / 4;
+    const double *values = coded->values + 4 * d;
+    for (size_t r = 0; r < count; r += 4) {
+      const int byte = bytes[r / 4];
+      to[r] = values[byte & 3];
+      to[r + 1] = values[byte >> 2 & 3];
+      to[r + 2] = values[byte >> 4 & 3];
+      to[r + 3] = values[byte >> 6];
+    }
   }
 }
 
 #if WEFT_SIMD_X86
 /* Two bytes at a time: a permutation of a vector that holds the four values looks up eight. */
-__attribute__((target("avx512f"))) static void avx512_decode(const uint8_t *bytes, size_t count, const double *values,
-                                                             double *to)
+__attribute__((target("avx512f"))) static void avx512_decode(const weft_coded *coded, size_t i, size_t count, size_t k,
+                                                             size_t depth, double *to, size_t high)
 {
   typedef long long whole __attribute__((vector_size(64)));
   typedef double eight __attribute__((vector_size(64)));
   typedef double unaligned __attribute__((vector_size(64), aligned(8)));
   const whole shifts = { 0, 2, 4, 6, 8, 10, 12, 14 };
-  const eight table = { values[0], values[1], values[2], values[3], values[0], values[1], values[2], values[3] };
-  size_t k = 0;
-  for (; k + 2 <= count; k += 2, to += 8) {
-    const long long two = bytes[k] | bytes[k + 1] << 8;
-    const whole at = ((whole){ 0 } + two) >> shifts & 3;
-    *(unaligned *) to = shuffled(table, at);
+  const size_t whole_count = count / 8 * 8;
+  for (size_t d = k; d < k + depth; d++, to += high) {
+    const uint8_t *bytes = coded->bytes + (size_t) coded->place[d] * coded->stride + i / 4;
+    const double *values = coded->values + 4 * d;
+    const eight table = { values[0], values[1], values[2], values[3], values[0], values[1], values[2], values[3] };
+    for (size_t r = 0; r < whole_count; r += 8) {
+      const long long two = bytes[r / 4] | bytes[r / 4 + 1] << 8;
+      *(unaligned *) (to + r) = shuffled(table, ((whole){ 0 } + two) >> shifts & 3);
+    }
+    if (whole_count < count) plain_decode(coded, i + whole_count, count - whole_count, d, 1, to + whole_count, 0);
   }
-  plain_decode(bytes + k, count - k, values, to);
 }
 #endif
 
@@ -122,13 +132,6 @@ static inline double entry(const weft_view *view, size_t i, size_t j)
   return view->row ? x * view->row[i] : x;
 }
 
-/* Rows i .. i + count - 1 of column j, i a multiple of 4; `to` has room for a multiple of 4. */
-static void decode(const kernel *use, const weft_coded *coded, size_t i, size_t count, size_t j, double *to)
-{
-  const uint8_t *bytes = coded->bytes + (size_t) coded->place[j] * coded->stride + i / 4;
-  use->decode(bytes, (count + 3) / 4, coded->values + 4 * j, to);
-}
-
 /* As pack_block() packs. Heights of strips, DEPTH and SLAB are multiples of 4. */
 static void pack_coded(const kernel *use, const weft_view *view, size_t i, size_t count, size_t high, size_t k,
                        size_t depth, double *out)
@@ -139,18 +142,18 @@ static void pack_coded(const kernel *use, const weft_view *view, size_t i, size_
   if (view->transposed) {
     for (size_t r = 0; r < count; r++) {
       double *to = out + r / high * strip + r % high;
-      decode(use, view->coded, k, depth, i + r, column);
+      use->decode(view->coded, k, depth, i + r, 1, column, 0);
       for (size_t d = 0; d < depth; d++) to[d * high] = view->row ? column[d] * view->row[k + d] : column[d];
     }
     return;
   }
-  for (size_t d = 0; d < depth; d++)
-    for (size_t r = 0; r < count; r += high) {
-      const size_t rows = count - r < high ? count - r : high;
-      double *to = out + r / high * strip + d * high;
-      decode(use, view->coded, i + r, rows, k + d, to);
-      for (size_t l = 0; view->row && l < rows; l++) to[l] *= view->row[i + r + l];
-    }
+  for (size_t r = 0; r < count; r += high) {
+    const size_t rows = count - r < high ? count - r : high;
+    double *to = out + r / high * strip;
+    use->decode(view->coded, i + r, rows, k, depth, to, high);
+    for (size_t d = 0; view->row && d < depth; d++)
+      for (size_t l = 0; l < rows; l++) to[d * high + l] *= view->row[i + r + l];
+  }
 }
 
 /* Four columns at a time, so that neighbouring addresses are written together. */
@@ -278,7 +281,7 @@ static void dot_group(const kernel *use, const skinny *job, size_t i, size_t cou
       const size_t column = i + min_of((size_t) view, count - 1);
       x[view] = coded ? decoded[view] : (const double *) job->a->x + kc + column * job->a->ld;
       center[view] = !coded && job->a->center ? job->a->center[column] : 0;
-      if (coded) decode(use, coded, kc, depth, column, decoded[view]);
+      if (coded) use->decode(coded, kc, depth, column, 1, decoded[view], 0);
     }
     for (size_t j = 0; j < n; j += (size_t) use->against) {
       const size_t cols = min_of((size_t) use->against, n - j);
