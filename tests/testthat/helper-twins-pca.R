@@ -54,12 +54,12 @@ twins_pca <- function() {
       genotype_fits(backend, c(3, 41))
     }),
     "pca, genotypes of few people" = list(tolerance = 1e-8, work = function(backend) {
-      few <- write_genotypes(tempfile(), planted_genotypes(sample(5:40, 1), 12000))
-      many <- write_genotypes(tempfile(), planted_genotypes(5003, sample(5:40, 1)))
+      few <- write_genotypes(tempfile(), planted_genotypes(sample(5:20, 1), 6000))
+      many <- write_genotypes(tempfile(), planted_genotypes(5003, sample(5:20, 1)))
       on.exit(unlink(paste0(c(few, many), rep(c(".bed", ".bim", ".fam"), each = 2))))
       lapply(c(few, many), function(stem) {
         fit <- suppressWarnings(pca(plink_file(stem), 2, "gs", na = "mean", scale = "allele", seed = 1, run = backend,
-                                    control = list(block_size = 8, tolerance = 1e-10)))
+                                    control = list(block_size = 8, max_iterations = 9)))
         list(fit$sdev, fit$rotation)
       })
     }),
@@ -135,13 +135,13 @@ packed_moments <- function(source, weights, backend) {
 
 # Components of genotypes that stay in their file: all widths of blocks, weights, missing ones and other forms.
 genotype_fits <- function(backend, components) {
-  stem <- write_genotypes(tempfile(), planted_genotypes(sample(280:700, 1), sample(280:900, 1)))
+  stem <- write_genotypes(tempfile(), planted_genotypes(sample(200:290, 1), sample(260:330, 1)))
   on.exit(unlink(paste0(stem, c(".bed", ".bim", ".fam"))))
   x <- plink_file(stem)
   fit <- function(k, ...) {
     fit <- suppressWarnings(call_with(pca, list(x, k, na = "mean", seed = 1, run = backend, ...,
-                                                control = list(block_size = 8))))
-    list(fit$sdev, fit$rotation[, 1:3], fit$x[, 1:3], fit$residual < 1e-11)
+                                                control = list(block_size = 8, max_iterations = 4))))
+    list(fit$sdev, fit$rotation[, 1:3], fit$x[, 1:3])
   }
   n <- nrow(x)
   c(lapply(components, fit, method = "krylov", scale = "allele"),

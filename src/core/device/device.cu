@@ -234,10 +234,13 @@ void weft_device_drop(weft_device_arena *arena, void *block)
 
 #define FEW_BYTES ((size_t) 1 << 16) /* which one thread copies */
 #define STAGING_BYTES ((size_t) 32 << 20)
+#define LITTLE_STAGING ((size_t) 1 << 20)
 
-/* A pair for each host thread of a call. Pinned memory serves all devices; an event belongs to one. */
+/* A pair for each host thread of a call, of STAGING_BYTES from the first transfer on that needs them: pinning these
+ * takes some 20 ms. Pinned memory serves all devices; an event belongs to one. */
 struct staging {
   void *buffer[2];
+  size_t bytes; /* of each */
   cudaEvent_t sent[2];
   int device;
 };
@@ -261,15 +264,20 @@ static void forget(struct staging *s)
     if (s->buffer[i]) cudaFreeHost(s->buffer[i]);
     s->buffer[i] = NULL;
   }
+  s->bytes = 0;
 }
 
-static weft_status open_staging(weft_ctx *ctx, struct staging *s)
+/* Buffers for a transfer of so many bytes. */
+static weft_status open_staging(weft_ctx *ctx, struct staging *s, size_t bytes)
 {
   weft_status st = WEFT_OK;
+  const size_t wanted = bytes <= LITTLE_STAGING ? LITTLE_STAGING : STAGING_BYTES;
   if (s->device != ctx->device) forget_events(s);
+  if (s->bytes && s->bytes < wanted) forget(s);
   s->device = ctx->device;
+  s->bytes = s->bytes ? s->bytes : wanted;
   for (int i = 0; i < 2; i++) {
-    if (!s->buffer[i]) WEFT_CUDA(cudaMallocHost(&s->buffer[i], STAGING_BYTES));
+    if (!s->buffer[i]) WEFT_CUDA(cudaMallocHost(&s->buffer[i], s->bytes));
     if (!s->sent[i]) WEFT_CUDA(cudaEventCreateWithFlags(&s->sent[i], cudaEventDisableTiming));
   }
 done:
@@ -301,12 +309,12 @@ weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count
 {
   weft_status st = arena->opened;
   weft_ctx *ctx = arena->ctx;
-  const size_t per_chunk = STAGING_BYTES / size;
+  const size_t per_chunk = (count * size <= LITTLE_STAGING ? LITTLE_STAGING : STAGING_BYTES) / size;
   struct staging &staging = staging_of[ctx->lane];
   size_t first = 0;
   if (st != WEFT_OK) return st;
   if (!per_chunk) return weft_fail_memory(ctx, "device", (double) size, (double) STAGING_BYTES, "a single row");
-  WEFT_TRY(open_staging(ctx, &staging));
+  WEFT_TRY(open_staging(ctx, &staging, count * size));
   for (int turn = 0; first < count; turn ^= 1) {
     size_t now = count - first < per_chunk ? count - first : per_chunk;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
@@ -330,7 +338,7 @@ weft_status weft_device_download(weft_device_arena *arena, void *out, const void
   const size_t chunks = (bytes + STAGING_BYTES - 1) / STAGING_BYTES;
   struct staging &staging = staging_of[ctx->lane];
   if (st != WEFT_OK) return st;
-  WEFT_TRY(open_staging(ctx, &staging));
+  WEFT_TRY(open_staging(ctx, &staging, bytes));
   for (size_t k = 0; k < chunks + 1; k++) { /* chunk k travels while chunk k - 1 is copied */
     WEFT_TRY(weft_poll(ctx, (double) k, (double) chunks));
     if (k < chunks) {

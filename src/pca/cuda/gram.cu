@@ -109,13 +109,13 @@ static weft_status multiply_halves(weft_pca_space *space, const halves *parts, i
   const int m = (int) parts->order, ld = (int) parts->rows, deep = (int) depth;
   for (int64_t j = 0; j < parts->order; j += width) {
     const int wide = (int) (parts->order - j < width ? parts->order - j : width);
-    LIBRARY("cuBLAS",
-            cublasGemmEx(space->blas, left, right, (int) (parts->order - j), wide, deep, &one, high + j * step,
-                         CUDA_R_16F, ld, high + j * step, CUDA_R_16F, ld, &none, parts->main + j + j * parts->order,
-                         CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+    LIBRARY("cuBLAS", weft_blas.gemm_ex(space->blas, left, right, (int) (parts->order - j), wide, deep, &one,
+                                        high + j * step, CUDA_R_16F, ld, high + j * step, CUDA_R_16F, ld, &none,
+                                        parts->main + j + j * parts->order, CUDA_R_32F, m, CUBLAS_COMPUTE_32F,
+                                        CUBLAS_GEMM_DEFAULT));
   }
-  LIBRARY("cuBLAS", cublasGemmEx(space->blas, left, right, m, m, deep, &one, high, CUDA_R_16F, ld, low, CUDA_R_16F, ld,
-                                 &none, parts->cross, CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  LIBRARY("cuBLAS", weft_blas.gemm_ex(space->blas, left, right, m, m, deep, &one, high, CUDA_R_16F, ld, low, CUDA_R_16F,
+                                      ld, &none, parts->cross, CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   join<<<dim3(squares, squares), dim3(32, 8), 0, space->mem.stream>>>(parts->main, parts->cross, parts->order, order,
                                                                       ldexp(1, -parts->exponent), more, g);
   WEFT_CUDA(cudaGetLastError());
@@ -186,8 +186,8 @@ static weft_status add_square(weft_pca_space *space, const weft_pca_piece *x, vo
   weft_ctx *ctx = space->ctx;
   sum_of_squares *sum = (sum_of_squares *) data;
   const double one = 1, none = 0;
-  LIBRARY("cuBLAS", cublasDsyrk(space->blas, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_T, (int) x->columns, (int) x->rows, &one,
-                                x->x, (int) x->ld, x->row ? &one : &none, sum->g, (int) x->columns));
+  LIBRARY("cuBLAS", weft_blas.dsyrk(space->blas, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_T, (int) x->columns, (int) x->rows,
+                                    &one, x->x, (int) x->ld, x->row ? &one : &none, sum->g, (int) x->columns));
   sum->work += (double) x->rows * (double) x->columns * (double) x->columns;
   if (sum->work < 1e12) return st;
   WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
@@ -222,9 +222,10 @@ weft_status weft_pca_square(weft_pca_space *space, int rows, int coarse, double 
       for (size_t at = 0; at < other;) {
         const size_t depth = (double) (other - at) < at_once ? other - at : (size_t) at_once;
         WEFT_TRY(weft_poll(ctx, (double) at, (double) other));
-        LIBRARY("cuBLAS", cublasDsyrk(space->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T,
-                                      (int) order, (int) depth, &one, space->x + at * (rows ? (size_t) space->ld : 1),
-                                      (int) space->ld, at ? &one : &none, g, (int) order));
+        LIBRARY("cuBLAS",
+                weft_blas.dsyrk(space->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, (int) order,
+                                (int) depth, &one, space->x + at * (rows ? (size_t) space->ld : 1), (int) space->ld,
+                                at ? &one : &none, g, (int) order));
         at += depth;
         if (at < other) WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
       }
@@ -256,8 +257,8 @@ weft_status weft_pca_correct(weft_pca_space *space, double *g, size_t order, con
   weft_ctx *ctx = space->ctx;
   const double one = 1;
   const unsigned squares = (unsigned) ((order + 31) / 32);
-  LIBRARY("cuBLAS", cublasDsyr2k(space->blas, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, (int) order, (int) b, &one, m,
-                                 (int) order, v, (int) order, &one, g, (int) order));
+  LIBRARY("cuBLAS", weft_blas.dsyr2k(space->blas, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, (int) order, (int) b, &one, m,
+                                     (int) order, v, (int) order, &one, g, (int) order));
   mirror<<<dim3(squares, squares), dim3(32, 8), 0, space->mem.stream>>>(g, (int64_t) order, diagonal);
   WEFT_CUDA(cudaGetLastError());
 done:
@@ -274,17 +275,18 @@ weft_status weft_pca_eigen(weft_pca_space *space, double *g, size_t order, size_
   int *info = NULL, found = 0, size = 0, failed = 0;
   const double zero = 0;
   const int m = (int) order, first = (int) (order - k) + 1;
-  LIBRARY("cuSOLVER", space->solver ? 0 : cusolverDnCreate(&space->solver));
-  LIBRARY("cuSOLVER", cusolverDnSetStream(space->solver, space->mem.stream));
+  WEFT_TRY(weft_open_solver(ctx));
+  LIBRARY("cuSOLVER", space->solver ? 0 : weft_solver.create(&space->solver));
+  LIBRARY("cuSOLVER", weft_solver.set_stream(space->solver, space->mem.stream));
   WEFT_DEVICE_TAKE(values, &space->mem, order);
   WEFT_DEVICE_TAKE(info, &space->mem, 1);
   LIBRARY("cuSOLVER",
-          cusolverDnDsyevdx_bufferSize(space->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I,
-                                       CUBLAS_FILL_MODE_LOWER, m, g, m, zero, zero, first, m, &found, values, &size));
+          weft_solver.dsyevdx_size(space->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I,
+                                   CUBLAS_FILL_MODE_LOWER, m, g, m, zero, zero, first, m, &found, values, &size));
   WEFT_DEVICE_TAKE(work, &space->mem, (size_t) size);
   LIBRARY("cuSOLVER",
-          cusolverDnDsyevdx(space->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g,
-                            m, zero, zero, first, m, &found, values, work, size, info));
+          weft_solver.dsyevdx(space->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m,
+                              g, m, zero, zero, first, m, &found, values, work, size, info));
   WEFT_CUDA(cudaMemcpyAsync(&failed, info, sizeof failed, cudaMemcpyDeviceToHost, space->mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
   if (failed || found != (int) k) {

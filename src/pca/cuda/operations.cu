@@ -12,23 +12,6 @@
 #include "pca/cuda/product.cuh"
 #include "pca/cuda/refilled.cuh"
 
-/* Made once per process for each host thread of a call, and so for each device: making one takes milliseconds. */
-static cublasHandle_t blas_handle(const weft_ctx *ctx)
-{
-  static struct {
-    cublasHandle_t handle;
-    int device;
-  } kept[WEFT_MOST_DEVICES + 1];
-  auto &own = kept[ctx->lane];
-  if (own.handle && own.device != ctx->device) {
-    cublasDestroy(own.handle);
-    own.handle = NULL;
-  }
-  own.device = ctx->device;
-  if (!own.handle && cublasCreate(&own.handle) != CUBLAS_STATUS_SUCCESS) own.handle = NULL;
-  return own.handle;
-}
-
 /* ---- opening ---- */
 
 static void close_space(weft_pca_space *space)
@@ -36,20 +19,20 @@ static void close_space(weft_pca_space *space)
   if (space->mem.stream) cudaStreamSynchronize(space->mem.stream);
   if (space->blocks) {
     for (const sparse_block &b : *space->blocks) {
-      cusparseDestroySpMat(b.by_column);
-      cusparseDestroySpMat(b.by_row);
+      weft_sparse.destroy_sparse(b.by_column);
+      weft_sparse.destroy_sparse(b.by_row);
     }
     delete space->blocks;
   }
   delete space->held;
   if (space->numbers) cudaFreeHost(space->numbers);
-  if (space->sparse) cusparseDestroy(space->sparse);
-  if (space->solver) cusolverDnDestroy(space->solver);
+  if (space->sparse) weft_sparse.destroy(space->sparse);
+  if (space->solver) weft_solver.destroy(space->solver);
   weft_device_end(&space->mem);
   delete space;
 }
 
-/* Opens libraries and sends what X is made of. The space owns all of it; on failure close_space() frees what there
+/* Opens cuBLAS and sends what X is made of. The space owns all of it; on failure close_space() frees what there
  * is. */
 static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out)
 {
@@ -66,12 +49,7 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
     st = space->mem.opened;
     goto done;
   }
-  space->blas = blas_handle(ctx);
-  if (!space->blas) {
-    st = weft_pca_library_error(ctx, "cuBLAS", CUBLAS_STATUS_NOT_INITIALIZED, __FILE__, __LINE__);
-    goto done;
-  }
-  LIBRARY("cuBLAS", cublasSetStream(space->blas, space->mem.stream));
+  WEFT_TRY(weft_blas_handle(ctx, space->mem.stream, &space->blas));
   WEFT_TRY(weft_device_send(&space->mem, form->center, data->p, &space->center));
   WEFT_TRY(weft_device_send(&space->mem, form->factor, data->p, &space->factor));
   if (form->row) WEFT_TRY(weft_device_send(&space->mem, form->row, data->n, &space->row));

@@ -1,10 +1,8 @@
 /* What the CUDA files of the room share. */
 #pragma once
 
-#include <cublas_v2.h>
-#include <cusolverDn.h>
-#include <cusparse.h>
 #include <vector>
+#include "core/device/libraries.cuh"
 #include "core/device/packed.cuh"
 #include "pca/pca.h"
 

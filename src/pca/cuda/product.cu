@@ -223,8 +223,9 @@ static weft_status place_sparse(weft_pca_space *space)
   const weft_pca_data *data = space->data;
   const int64_t p = (int64_t) data->p;
   weft_pca_panel panel;
-  LIBRARY("cuSPARSE", cusparseCreate(&space->sparse));
-  LIBRARY("cuSPARSE", cusparseSetStream(space->sparse, space->mem.stream));
+  WEFT_TRY(weft_open_sparse(ctx));
+  LIBRARY("cuSPARSE", weft_sparse.create(&space->sparse));
+  LIBRARY("cuSPARSE", weft_sparse.set_stream(space->sparse, space->mem.stream));
   for (size_t t = 0; t < data->panels; t++) {
     sparse_block b;
     int32_t *starts, *rows, *row_starts, *columns;
@@ -250,20 +251,21 @@ static weft_status place_sparse(weft_pca_space *space)
           cudaMemcpyAsync(rows + stored - 1, panel.rows + stored - 1, 4, cudaMemcpyHostToDevice, space->mem.stream));
     WEFT_CUDA(cudaMemcpyAsync(starts, panel.starts, ((size_t) p + 1) * 4, cudaMemcpyHostToDevice, space->mem.stream));
     LIBRARY("cuSPARSE",
-            cusparseCsr2cscEx2_bufferSize(space->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows,
-                                          row_values, row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
-                                          CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, &bytes));
+            weft_sparse.transpose_size(space->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows,
+                                       row_values, row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
+                                       CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, &bytes));
     WEFT_DEVICE_TAKE(buffer, &space->mem, bytes + 1);
-    LIBRARY("cuSPARSE", cusparseCsr2cscEx2(space->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows,
-                                           row_values, row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
-                                           CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, buffer));
+    LIBRARY("cuSPARSE", weft_sparse.transpose(space->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows,
+                                              row_values, row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
+                                              CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, buffer));
     WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
     weft_device_drop(&space->mem, buffer);
-    LIBRARY("cuSPARSE", cusparseCreateCsr(&b.by_column, p, b.n, b.stored, starts, rows, values, CUSPARSE_INDEX_32I,
-                                          CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
     LIBRARY("cuSPARSE",
-            cusparseCreateCsr(&b.by_row, b.n, p, b.stored, row_starts, columns, row_values, CUSPARSE_INDEX_32I,
-                              CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+            weft_sparse.create_rows(&b.by_column, p, b.n, b.stored, starts, rows, values, CUSPARSE_INDEX_32I,
+                                    CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+    LIBRARY("cuSPARSE",
+            weft_sparse.create_rows(&b.by_row, b.n, p, b.stored, row_starts, columns, row_values, CUSPARSE_INDEX_32I,
+                                    CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
     space->blocks->push_back(b);
   }
 done:
@@ -287,12 +289,13 @@ weft_status weft_pca_gemm(weft_pca_space *space, int ta, int tb, size_t m, size_
   weft_ctx *ctx = space->ctx;
   if (!m || !n) return st;
   if (n == 1 && !tb && k > 1 && m > 1) {
-    LIBRARY("cuBLAS", cublasDgemv(space->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int) (ta ? k : m), (int) (ta ? m : k),
-                                  &alpha, a, (int) lda, b, 1, &beta, c, 1));
+    LIBRARY("cuBLAS", weft_blas.dgemv(space->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int) (ta ? k : m),
+                                      (int) (ta ? m : k), &alpha, a, (int) lda, b, 1, &beta, c, 1));
     return st;
   }
-  LIBRARY("cuBLAS", cublasDgemm(space->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, (int) m,
-                                (int) n, (int) k, &alpha, a, (int) lda, b, (int) ldb, &beta, c, (int) ldc));
+  LIBRARY("cuBLAS",
+          weft_blas.dgemm(space->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, (int) m, (int) n,
+                          (int) k, &alpha, a, (int) lda, b, (int) ldb, &beta, c, (int) ldc));
 done:
   return st;
 }
@@ -363,20 +366,21 @@ static weft_status sparse_piece(weft_pca_space *space, const sparse_block *x, in
   size_t bytes = 0;
   char *buffer = NULL;
   LIBRARY("cuSPARSE",
-          cusparseCreateDnMat(&left, from, (int64_t) b, (int64_t) b, in + (transposed ? x->row * (int64_t) b : 0),
-                              CUDA_R_64F, CUSPARSE_ORDER_ROW));
+          weft_sparse.create_dense(&left, from, (int64_t) b, (int64_t) b, in + (transposed ? x->row * (int64_t) b : 0),
+                                   CUDA_R_64F, CUSPARSE_ORDER_ROW));
   LIBRARY("cuSPARSE",
-          cusparseCreateDnMat(&right, to, (int64_t) b, (int64_t) b, sums + (transposed ? 0 : x->row * (int64_t) b),
-                              CUDA_R_64F, CUSPARSE_ORDER_ROW));
+          weft_sparse.create_dense(&right, to, (int64_t) b, (int64_t) b, sums + (transposed ? 0 : x->row * (int64_t) b),
+                                   CUDA_R_64F, CUSPARSE_ORDER_ROW));
   LIBRARY("cuSPARSE",
-          cusparseSpMM_bufferSize(space->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,
-                                  &one, matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, &bytes));
+          weft_sparse.multiply_size(space->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                    &one, matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, &bytes));
   WEFT_DEVICE_TAKE(buffer, &space->mem, bytes + 1);
-  LIBRARY("cuSPARSE", cusparseSpMM(space->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,
-                                   &one, matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, buffer));
+  LIBRARY("cuSPARSE",
+          weft_sparse.multiply(space->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
+                               matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, buffer));
 done:
-  if (left) cusparseDestroyDnMat(left);
-  if (right) cusparseDestroyDnMat(right);
+  if (left) weft_sparse.destroy_dense(left);
+  if (right) weft_sparse.destroy_dense(right);
   if (buffer) {
     cudaStreamSynchronize(space->mem.stream);
     weft_device_drop(&space->mem, (double *) buffer);
@@ -404,8 +408,8 @@ static weft_status sparse_product(weft_pca_space *space, int transposed, const d
   by_rows<<<weft_pca_blocks_for(from * b), 256, 0, space->mem.stream>>>(in, v, (int64_t) from, (int) b,
                                                                         transposed ? space->row : space->factor);
   WEFT_CUDA(cudaGetLastError());
-  LIBRARY("cuBLAS", cublasDgemv(space->blas, CUBLAS_OP_N, (int) b, (int) from, &one, in, (int) b,
-                                transposed ? ones : space->center, 1, &none, shift, 1));
+  LIBRARY("cuBLAS", weft_blas.dgemv(space->blas, CUBLAS_OP_N, (int) b, (int) from, &one, in, (int) b,
+                                    transposed ? ones : space->center, 1, &none, shift, 1));
   for (const sparse_block &x : *space->blocks) {
     WEFT_TRY(weft_poll(ctx, 0, 0));
     WEFT_TRY(sparse_piece(space, &x, transposed, in, sums, b));

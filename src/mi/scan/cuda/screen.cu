@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <cublas_v2.h>
 #include "core/device/device.cuh"
+#include "core/device/libraries.cuh"
 #include "core/call/parallel.h"
 #include "core/numbers/topk.h"
 #include "mi/limits.h"
@@ -546,10 +546,11 @@ static weft_status multiply(weft_ctx *ctx, const screen *state, size_t slot, con
   for (int b = 0; b < planes; b++) {
     WEFT_TRY(expand(ctx, state, part->first_b, (uint32_t) n, row, rows, digits, by_copies ? 0 : 1 + b, state->panel_b));
     for (int a = 0; a < planes; a++)
-      BLAS(cublasGemmEx(state->blas, CUBLAS_OP_T, CUBLAS_OP_N, m, n, (int) rows, &one,
-                        state->panel_a[by_copies ? 0 : 1 + a], CUDA_R_8I, (int) rows, state->panel_b, CUDA_R_8I,
-                        (int) rows, &add, (int32_t *) part->sums + (slot + (size_t) (a + planes * b)) * part->slot_size,
-                        CUDA_R_32I, (int) part->ld, CUBLAS_COMPUTE_32I, CUBLAS_GEMM_DEFAULT));
+      BLAS(weft_blas.gemm_ex(state->blas, CUBLAS_OP_T, CUBLAS_OP_N, m, n, (int) rows, &one,
+                             state->panel_a[by_copies ? 0 : 1 + a], CUDA_R_8I, (int) rows, state->panel_b, CUDA_R_8I,
+                             (int) rows, &add,
+                             (int32_t *) part->sums + (slot + (size_t) (a + planes * b)) * part->slot_size, CUDA_R_32I,
+                             (int) part->ld, CUBLAS_COMPUTE_32I, CUBLAS_GEMM_DEFAULT));
   }
 done:
   return st;
@@ -719,12 +720,7 @@ extern "C" weft_status weft_mi_scan_cuda(weft_ctx *ctx, const weft_scan_job *job
   WEFT_TRY(plan_columns(ctx, &host, &state));
   choose_sides(ctx, &state, &fine);
   if (!fine) goto done;
-  if (cublasCreate(&state.blas) != CUBLAS_STATUS_SUCCESS) {
-    state.blas = NULL;
-    st = blas_error(ctx, CUBLAS_STATUS_NOT_INITIALIZED, __FILE__, __LINE__);
-    goto done;
-  }
-  BLAS(cublasSetStream(state.blas, device.stream));
+  WEFT_TRY(weft_blas_handle(ctx, device.stream, &state.blas));
   WEFT_DEVICE_TAKE(state.codes, &device, (size_t) state.variants * state.bytes);
   WEFT_TRY(weft_device_upload(&device, state.codes, state.variants, state.bytes, fill_codes, &state));
   WEFT_TRY(send_columns(ctx, &state));
@@ -732,10 +728,6 @@ extern "C" weft_status weft_mi_scan_cuda(weft_ctx *ctx, const weft_scan_job *job
   WEFT_TRY(go_through(ctx, &state, &fine));
   if (fine) WEFT_TRY(hand_over(ctx, &state, mem, out));
 done:
-  if (state.blas) {
-    cudaStreamSynchronize(device.stream);
-    cublasDestroy(state.blas);
-  }
   weft_device_end(&device);
   weft_arena_end(&host);
   return st;

@@ -1,0 +1,47 @@
+/* NVIDIA's libraries, opened by the first call that needs them: weft's CUDA object is complete without them, and a
+ * session that does not use them does not wait for them. A function of a library is called through the table below,
+ * under its own name without the library's: weft_blas.dgemm(...). */
+#pragma once
+
+#include <cublas_v2.h>
+#include <cusolverDn.h>
+#include <cusparse.h>
+#include "core/device/device.cuh"
+
+/* clang-format off */
+#define WEFT_BLAS_FUNCTIONS(X) \
+  X(create, cublasCreate_v2) X(destroy, cublasDestroy_v2) X(set_stream, cublasSetStream_v2) \
+  X(dgemm, cublasDgemm_v2) X(dgemv, cublasDgemv_v2) X(dsyrk, cublasDsyrk_v2) X(dsyr2k, cublasDsyr2k_v2)
+#define WEFT_SOLVER_FUNCTIONS(X) \
+  X(create, cusolverDnCreate) X(destroy, cusolverDnDestroy) X(set_stream, cusolverDnSetStream) \
+  X(dsyevdx_size, cusolverDnDsyevdx_bufferSize) X(dsyevdx, cusolverDnDsyevdx)
+#define WEFT_SPARSE_FUNCTIONS(X) \
+  X(create, cusparseCreate) X(destroy, cusparseDestroy) X(set_stream, cusparseSetStream) \
+  X(create_rows, cusparseCreateCsr) X(create_dense, cusparseCreateDnMat) \
+  X(destroy_sparse, cusparseDestroySpMat) X(destroy_dense, cusparseDestroyDnMat) \
+  X(transpose_size, cusparseCsr2cscEx2_bufferSize) X(transpose, cusparseCsr2cscEx2) \
+  X(multiply_size, cusparseSpMM_bufferSize) X(multiply, cusparseSpMM)
+/* clang-format on */
+
+#define WEFT_LIBRARY_FIELD(name, symbol) decltype(&symbol) name;
+extern struct weft_blas_table {
+  WEFT_BLAS_FUNCTIONS(WEFT_LIBRARY_FIELD)
+  /* cublasGemmEx, which C++ overloads */
+  cublasStatus_t (*gemm_ex)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *,
+                            const void *, cudaDataType, int, const void *, cudaDataType, int, const void *, void *,
+                            cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
+} weft_blas;
+extern struct weft_solver_table {
+  WEFT_SOLVER_FUNCTIONS(WEFT_LIBRARY_FIELD)
+} weft_solver;
+extern struct weft_sparse_table {
+  WEFT_SPARSE_FUNCTIONS(WEFT_LIBRARY_FIELD)
+} weft_sparse;
+
+/* Fill the tables; WEFT_ERR_DEVICE, with where the library was looked for, when it cannot be opened. Any thread. */
+weft_status weft_open_blas(weft_ctx *ctx);
+weft_status weft_open_solver(weft_ctx *ctx);
+weft_status weft_open_sparse(weft_ctx *ctx);
+
+/* The cuBLAS handle of this host thread of a call, made once per process and device, on this stream. */
+weft_status weft_blas_handle(weft_ctx *ctx, cudaStream_t stream, cublasHandle_t *out);
