@@ -36,7 +36,8 @@ check_genotypes <- function(counts, names) {
   }
 }
 
-# The variants of a screen: list(columns, side, near, searched, left_out, whole: the share without missing genotypes).
+# The variants of a screen: list(columns, side, near, searched, left_out; whole and screened: the proportions
+# without missing genotypes, and of those that a device may screen).
 scanned_variants <- function(variants, model, features, control, native) {
   p <- length(variants$names)
   side <- sides(variants$names, features, control$with)
@@ -61,6 +62,7 @@ scanned_variants <- function(variants, model, features, control, native) {
   if (!is.null(side)) side <- side[columns]
   if (!is.null(near)) near <- near_of(near, columns)
   list(columns = columns, side = side, near = near, left_out = left_out, whole = mean(counts[4L, keep] == 0),
+       screened = mean(counts[4L, keep] <= screened_missing * length(model$rows)),
        searched = choose_tuples(side, length(columns), 2) - count_near(near, side))
 }
 

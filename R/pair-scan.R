@@ -23,10 +23,11 @@
 #'   squares. Where variants have very strong effects of their own, this is an approximation; it decides only which
 #'   pairs are fitted.
 #'
-#' @section On a device: Pairs of variants without missing genotypes are screened there, as products of bytes with
+#' @section On a device: Pairs of variants are screened there, as products of bytes with
 #'   exact sums: the score of a pair lies in an interval, and all pairs that may be among the best are scored again on
-#'   the CPU, which makes the table that it makes alone. Pairs with a missing genotype stay on the CPU. A device keeps
-#'   a `top` of at most 1,048,576, and takes up to 8.5 million rows.
+#'   the CPU, which makes the table that it makes alone. A device keeps a `top` of at most 1,048,576, and takes up to
+#'   8.5 million rows. Variants with more than 10 % missing genotypes stay on the CPU. If the covariates and the
+#'   constant have more than 24 columns, all variants with missing genotypes do.
 #'
 #' @section The fits: The best `top` pairs of the screen are fitted as `lm()` and `glm()` do it, with the rows in
 #'   which both genotypes are known. `p_value` is that of the fit: by t, z, F or chi-squared. `p_bonferroni`
@@ -159,7 +160,8 @@ scan_reasons <- c(NA, "few rows", "collinear", "one class", "separated", "no res
 choose_for_scan <- function(run, model, use, top, df, permutations) {
   if (is.null(use)) return(cpu_only(run$backend, "Given pairs are fitted"))
   plan <- function() {
-    mi_plan("scan", pairs = use$searched, whole_pairs = use$searched * use$whole^2, n = length(model$rows),
+    mi_plan("scan", pairs = use$searched, whole_pairs = use$searched * use$whole^2,
+            screened_pairs = use$searched * use$screened^2, n = length(model$rows),
             p = length(use$columns), columns = ncol(model$basis), terms = df, permutations = permutations,
             top = min(top, use$searched), threads = run$threads)
   }
@@ -169,10 +171,15 @@ choose_for_scan <- function(run, model, use, top, df, permutations) {
   chosen
 }
 
+# Variants with a greater proportion of missing genotypes are not screened on a device: the bounds of their scores
+# are wide.
+screened_missing <- 0.1
+
 # What native code reads of a screen.
 screen_list <- function(model, use, outcomes, df, top, min_score) {
   c(list(basis = model$weighted, root = model$root, outcomes = outcomes, estimated = model$kind == "linear",
-         genotypes = df == 4, side = use$side, top = top, min_score = min_score), near_list(use$near))
+         genotypes = df == 4, side = use$side, most_missing = floor(screened_missing * length(model$rows)), top = top,
+         min_score = min_score), near_list(use$near))
 }
 
 # The pairs to fit: list(columns: 2 × pairs, score, searched, tested, left_out).

@@ -8,8 +8,10 @@
 #   Rscript inst/bench/pair-scan.R fastlmm FOLDER   pairs of FaST-LMM's tests: datasets/, expected-Windows/epistasis/
 #   Rscript inst/bench/pair-scan.R gain             seconds beside a loop of lm.fit()
 #   Rscript inst/bench/pair-scan.R check            on a device: the same tables as on the CPU, 40 random data sets
-#   Rscript inst/bench/pair-scan.R device 500000 20000 linear     on a device: seconds of the screen, 1 and 4 degrees of
-#                                                   freedom; "logistic", or both without this
+#   Rscript inst/bench/pair-scan.R device 500000 20000     on a device: seconds of the screen with 1 and 4 degrees of
+#                                                   freedom, without and with 1 % missing genotypes; then lm(), glm()
+#                                                   and PLINK, if it is there. Words and numbers behind it choose:
+#                                                   "linear", "logistic", proportions of missing genotypes
 library(weft)
 source("tests/testthat/helper-genotypes.R")
 source("tests/testthat/helper-pair-scan.R")
@@ -109,6 +111,7 @@ planted <- function(sets = 20) {
 plink <- function(n = 1000, p = 60) {
   program <- Sys.which(c("plink1.9", "plink"))
   program <- program[nzchar(program)][1L]
+  if (is.na(program)) return(cat("PLINK 1.9 is not installed: not compared\n"))
   set.seed(4)
   x <- matrix(rbinom(n * p, 2, rep(runif(p, 0.2, 0.5), each = n)), n)
   x[runif(n * p) < 0.02] <- NA
@@ -120,16 +123,21 @@ plink <- function(n = 1000, p = 60) {
     people <- plink_file(stem)$samples
     write.table(data.frame(people$family, people$individual, if (kind == "cc") 1 + y else y), paste0(stem, ".txt"),
                 quote = FALSE, row.names = FALSE, col.names = FALSE)
-    system2(program, c("--bfile", stem, "--pheno", paste0(stem, ".txt"), "--epistasis", "--epi1", "1", "--allow-no-sex",
-                       "--out", stem), stdout = FALSE, stderr = FALSE)
+    call <- c("--bfile", stem, "--pheno", paste0(stem, ".txt"), "--epistasis", "--epi1", "1", "--allow-no-sex",
+              "--threads", "1", "--out", stem)
+    theirs <- system.time(system2(program, call, stdout = FALSE, stderr = FALSE))
     told <- read.table(paste0(stem, ".epi.", kind), header = TRUE)
-    found <- pair_scan(plink_file(stem), y, top = Inf)
+    one <- weft_run("cpu", threads = 1)
+    ours <- system.time(found <- pair_scan(plink_file(stem), y, top = Inf, run = one))
+    screen <- system.time(pair_scan(plink_file(stem), y, top = 100, run = one))
     at <- match(paste(told$SNP1, told$SNP2), paste(found$feature1, found$feature2))
     effect <- if (kind == "cc") log(told$OR_INT) else told$BETA_INT
     cat(kind, nrow(told), "of", nrow(found), "pairs; largest differences of |effect|, and relative ones of",
         "statistic^2:\n")
     print(signif(c(effect = max(abs(abs(found$estimate[at]) - abs(effect))),
                    statistic = max(abs(found$statistic[at]^2 - told$STAT) / pmax(told$STAT, 0.01))), 2))
+    cat(sprintf("%d x %d, one thread: PLINK %.2f s; all pairs fitted %.2f, the 100 best of the screen %.2f\n", n, p,
+                theirs[["elapsed"]], ours[["elapsed"]], screen[["elapsed"]]))
   }
 }
 
@@ -179,6 +187,7 @@ check <- function(sets = 40) {
     x[, 3] <- (x[, 1] > 0) + 0L
     x[, 4] <- if (set %% 2) x[, 1] else replace(x[, 1], 1, 1L)
     if (set %% 3 == 0) x[sample(n, 3), sample(p, p %/% 2)] <- NA
+    if (set %% 3 == 1) x[runif(n * p) < rep(runif(p, 0, 0.1), each = n) * (set %% 2)] <- NA
     covariates <- switch(1 + set %% 3, NULL, covariates_of(n), cbind(x[, 5], exp(2 * rnorm(n)), rnorm(n)))
     if (set %% 3 == 2 && set %% 2) covariates <- covariates[, -1]
     y <- rnorm(n) + 0.3 * ifelse(is.na(x[, 1] * x[, p]), 0, x[, 1] * x[, p])
@@ -202,12 +211,13 @@ check <- function(sets = 40) {
   cat(same, "of", sets, "tables are the same on both back ends\n")
 }
 
-# A .bed file of random variants without missing calls: 256 of them, and others with their rows moved.
-long_file <- function(n, p, stem = tempfile()) {
+# A .bed file of random variants: 256 of them, and others with their rows moved.
+long_file <- function(n, p, missing, stem = tempfile()) {
   bytes <- ceiling(n / 4)
   of <- lapply(seq_len(min(256, p)), function(j) {
     g <- rbinom(4 * bytes, 2, runif(1, 0.05, 0.5))
-    as.raw(colSums(matrix(c(3L, 2L, 0L)[g + 1L], 4) * c(1L, 4L, 16L, 64L)))
+    if (missing > 0) g[runif(4 * bytes) < missing] <- 3L
+    as.raw(colSums(matrix(c(3L, 2L, 0L, 1L)[g + 1L], 4) * c(1L, 4L, 16L, 64L)))
   })
   connection <- file(paste0(stem, ".bed"), "wb")
   writeBin(as.raw(c(0x6c, 0x1b, 0x01)), connection)
@@ -222,30 +232,55 @@ long_file <- function(n, p, stem = tempfile()) {
   stem
 }
 
-device <- function(n, p, kinds = c("linear", "logistic")) {
+# Products of bytes for each pair: digits of ten covariates (2) and the outcome (3), weights (4); behind them, what
+# missing genotypes add (src/mi/scan/cuda/gaps.cuh).
+products_of_pair <- function(weighted, df, missing) {
+  columns <- 10 + weighted
+  known <- 4 + 16 * weighted + df * (2 * columns + 3)
+  own <- if (df == 1) 2 else 4
+  known + if (missing > 0) 5 + 16 * weighted + own * columns + 3 * (own + 1) + 4 else 0
+}
+
+device <- function(n, p, ..., run = "cuda") {
+  asked <- c(...)
+  kinds <- intersect(asked, c("linear", "logistic"))
+  shares <- as.numeric(setdiff(asked, kinds))
+  for (missing in if (length(shares)) shares else c(0, 0.01)) {
+    device_file(n, p, if (length(kinds)) kinds else c("linear", "logistic"), missing, run)
+  }
+  if (length(asked)) return(invisible())
+  fits(500)
+  plink()
+}
+
+device_file <- function(n, p, kinds, missing, run) {
   set.seed(8)
-  stem <- long_file(n, p)
+  stem <- long_file(n, p, missing)
+  on.exit(unlink(paste0(stem, c(".bed", ".bim", ".fam"))))
   file <- plink_file(stem)
   covariates <- matrix(rnorm(n * 10), n)
   two <- as.matrix(plink_file(stem, variants = c(3, p)))
+  two[is.na(two)] <- 1
   trait <- rnorm(n) + 8 / sqrt(n) * two[, 1] * two[, 2]
   pairs <- choose(p, 2)
   for (outcome in list(linear = trait, logistic = trait > 1)[kinds]) for (df in c(1, 4)) {
     variants <- weft:::scan_variants(file)
     control <- weft:::scan_settings(list())
     model <- weft:::scan_model(outcome, covariates, file, variants, control)
-    native <- weft:::run_control("cuda", NULL, FALSE)
+    native <- weft:::run_control(run, NULL, FALSE)
     use <- weft:::scanned_variants(variants, model, NULL, control, native)
-    seconds <- vapply(1:4, function(time) { # the first one opens the device
+    seconds <- vapply(1:3, function(time) { # the first one opens the device
       system.time(weft:::screen_pairs(variants, model, use, df, 20, control, native))[["elapsed"]]
     }, 0)
-    whole <- system.time(found <- pair_scan(file, outcome, covariates, top = 20, df = df, run = "cuda"))[["elapsed"]]
-    weights <- if (model$kind == "linear") 0 else 16
-    products <- 4 + weights + df * (2 * (10 + (weights > 0)) + 3)
+    whole <- system.time(found <- pair_scan(file, outcome, covariates, top = 20, df = df, run = run))[["elapsed"]]
+    products <- products_of_pair(model$kind == "logistic", df, missing)
     took <- mean(seconds[-1])
-    cat(sprintf("%s, df %g: %.0f x %.0f, screen %.2f s (standard error %.2f; first %.2f), whole call %.2f s;",
-                model$kind, df, n, p, took, stats::sd(seconds[-1]) / sqrt(3), seconds[1], whole),
-        sprintf("%g products: %.0f T/s of bytes;", products, 2e-12 * products * pairs * n / took),
+    operations <- 2e-12 * products * pairs * n
+    cat(sprintf("%s, df %g, %g %% missing: %.0f x %.0f,", model$kind, df, 100 * missing, n, p),
+        sprintf("screen %.2f s (standard error %.2f; first %.2f), whole call %.2f s;", took,
+                stats::sd(seconds[-1]) / sqrt(2), seconds[1], whole),
+        sprintf("%g products, %.0f T operations: %.0f T/s (peak 1,979: %.2f s);", products, operations,
+                operations / took, operations / 1979),
         "best", unlist(found[1, 1:2]), "score", format(found$score[1], digits = 6), "\n")
     if (pairs * n < 2e11) {
       other <- pair_scan(file, outcome, covariates, top = 20, df = df, run = "cpu")

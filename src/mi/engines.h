@@ -165,7 +165,8 @@
     "`scan/cuda/screen.cu`", \
     "the same, a screen of bytes on tensor cores; the CPU scores what passes", \
     "devices", \
-    "variants without missing genotypes, up to 8.5 million rows, `top` up to 2^20", \
+    "variants with up to 10 % missing genotypes (none beyond 24 columns of covariates), up to 8.5 million rows, " \
+      "`top` up to 2^20", \
     "500,000 x 20,000, ten covariates (H200): 4.9 s, with 4 degrees of freedom 15.9 (`pair-scan.R device`)", \
     "`plan_scan()`") \
   ENGINE(COUNTS_MATRIX, "matrix of counts", \

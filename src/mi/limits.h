@@ -20,3 +20,4 @@
 #define WEFT_MI_SCAN_ROWS 8500000u   /* most rows of a scan on a device: sums of 252 a row stay below 2^31 */
 #define WEFT_MI_SCAN_TOP (1u << 20)  /* most pairs that it keeps */
 #define WEFT_MI_SCAN_ROWS_BEYOND 24u /* fewest rows beyond the columns of the covariates */
+#define WEFT_MI_SCAN_GAPS_COLUMNS 24 /* most columns of the covariates where genotypes are missing */

@@ -362,18 +362,21 @@ static const char *scan_stays(const weft_mi_sizes *sizes)
 }
 
 /* Pairs of variants in models with covariates: a product for each column of a pair, on a device one for each digit of
- * it. Pairs with missing genotypes stay on the CPU. */
+ * it, and more products where genotypes are missing. Pairs of variants with many of these stay on the CPU. */
 static weft_plan plan_scan(const weft_mi_sizes *sizes, const weft_slowness *slow)
 {
   const double outcomes = 1 + sizes->permutations, on_cpu = 4 + sizes->terms * (sizes->columns + outcomes),
-               on_device = 4 + sizes->terms * (2 * sizes->columns + 3 * outcomes);
+               on_device = 4 + sizes->terms * (2 * sizes->columns + 3 * outcomes), own = sizes->terms > 1 ? 4 : 2,
+               gaps = 7 + own * sizes->columns + (3 * own + 5) * outcomes;
+  const double device_pairs = sizes->columns > WEFT_MI_SCAN_GAPS_COLUMNS ? sizes->whole_pairs : sizes->screened_pairs;
   const double each = sizes->n * on_cpu * 9e-11, codes = sizes->n * sizes->p;
   weft_plan plan =
       plan_of(WEFT_MI_PAIR_SCAN, weft_on_core(slow, sizes->pairs * each / sizes->threads), WEFT_MI_DEVICE_SCAN,
               weft_launching(slow, 0.05) + weft_sent(slow, codes / 4) +
                   weft_on_core(slow, codes * 1e-9 / sizes->threads) +
-                  weft_on_device(slow, sizes->whole_pairs * sizes->n * on_device * 2.5e-15) +
-                  weft_on_core(slow, (sizes->pairs - sizes->whole_pairs) * each / sizes->threads),
+                  weft_on_device(slow, (device_pairs * on_device + (device_pairs - sizes->whole_pairs) * gaps) *
+                                           sizes->n * 2.5e-15) +
+                  weft_on_core(slow, (sizes->pairs - device_pairs) * each / sizes->threads),
               8 * sizes->n * (sizes->columns + outcomes + 1));
   plan.beside = weft_called(slow, 0, 0) + weft_on_core(slow, codes * 2e-9 / sizes->threads);
   plan.stays = scan_stays(sizes);

@@ -25,7 +25,7 @@ typedef enum {
   WEFT_MI_NETWORKS,     /* p, kind */
   WEFT_MI_BINS,         /* n, p */
   WEFT_MI_TRANSFER,     /* n steps, p columns, pairs, levels, permutations */
-  WEFT_MI_SCANS         /* pairs, n, p, whole_pairs, columns, terms, permutations, top */
+  WEFT_MI_SCANS         /* pairs, n, p, whole_pairs, screened_pairs, columns, terms, permutations, top */
 } weft_mi_operation;
 
 #define WEFT_MI_OPERATION_NAMES \
@@ -37,7 +37,8 @@ typedef enum {
   SIZE(p)               /* columns */ \
   SIZE(p_y)             /* of a second table; 0: there is none */ \
   SIZE(pairs) SIZE(tuples) \
-  SIZE(whole_pairs)     /* those of variants without missing genotypes */ \
+  SIZE(whole_pairs)     /* those of variants without missing genotypes, */ \
+  SIZE(screened_pairs)  /* and all those that a device screens */ \
   SIZE(columns)         /* covariates and the constant */ \
   SIZE(terms)           /* of an interaction: 1 or 4 */ \
   SIZE(order)           /* attributes of a tuple */ \

@@ -357,6 +357,23 @@ twins_mi <- function() {
         tidy(pair_scan(x, y > 1, covariates[, 1], top = top, df = df, run = backend)),
         tidy(pair_scan(x, y, top = 9, df = df, features = 1:5, permutations = 5, seed = 1, run = backend))))
     }),
+    "pair_scan, missing genotypes of few or all variants" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(60, 300, 2000), 1)
+      p <- sample(c(12, 140, 260), 1)
+      x <- matrix(stats::rbinom(n * p, 2, rep(stats::runif(p, 0.02, 0.6), each = n)), n)
+      x[, 2:4] <- cbind(2L - x[, 1], (x[, 1] > 0) + 0L, x[, 1])
+      some <- sample(p, sample(c(3, p), 1))
+      x[, some][stats::runif(n * length(some)) < sample(c(0.005, 0.03, 0.12), 1)] <- NA
+      y <- stats::rnorm(n) + 0.4 * ifelse(is.na(x[, 5] * x[, p]), 1, x[, 5] * x[, p])
+      covariates <- cbind(stats::rnorm(n), exp(2 * stats::rnorm(n)), x[, 1] + stats::rnorm(n) / 9)
+      covariates[is.na(covariates)] <- 0
+      top <- sample(c(1, 40, 2000), 1)
+      lapply(c(1, 4), function(df) list(
+        tidy(pair_scan(x, y, covariates, top = top, df = df, run = backend)),
+        tidy(pair_scan(x, y > 1, covariates[, 1], top = top, df = df, run = backend)),
+        tidy(pair_scan(x, y, matrix(stats::rnorm(n * 26), n), top = 9, df = df, run = backend)),
+        tidy(pair_scan(x, y, top = 9, df = df, permutations = 5, seed = 1, run = backend))))
+    }),
     "pair_scan, missing genotypes, neighbours left out" = list(tolerance = 0, work = function(backend) {
       n <- sample(c(60, 800), 1)
       x <- matrix(stats::rbinom(n * 90, 2, 0.3), n)

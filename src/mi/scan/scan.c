@@ -1,6 +1,6 @@
 /* Scans all pairs of variants. A screen scores them: tiles of the CPU by products of matrices (tile.c), or a device
- * (cuda/screen.cu) those without missing genotypes. What may be among the best is then scored pair by pair on the CPU,
- * so that what is kept, its scores and ties do not depend on the screen. */
+ * (cuda/screen.cu) those of variants that do not miss many genotypes. What may be among the best is then scored pair by
+ * pair on the CPU, so that what is kept, its scores and ties do not depend on the screen. */
 #include <string.h>
 #include "core/call/parallel.h"
 #include "mi/scan/tile.h"
@@ -54,14 +54,15 @@ static void join_threads(const weft_scan *scan, thread_found *threads, int team)
 
 /* ---- tiles ---- */
 
-/* Whether the pair of variants i < j is for the tiles. */
-static int is_searched(const weft_scan *scan, size_t i, size_t j, int screened)
+/* Whether the pair of variants i < j is for the tiles. screened: the most missing genotypes of variants whose pairs a
+ * device has scored; -1: it has scored none. */
+static int is_searched(const weft_scan *scan, size_t i, size_t j, double screened)
 {
-  if (screened && weft_scan_missing(scan, i) == 0 && weft_scan_missing(scan, j) == 0) return 0;
+  if (weft_scan_missing(scan, i) <= screened && weft_scan_missing(scan, j) <= screened) return 0;
   return i < j && weft_scan_searches(scan->job, i, j);
 }
 
-static int has_pairs(const weft_scan *scan, int screened)
+static int has_pairs(const weft_scan *scan, double screened)
 {
   const weft_scan_block *one = &scan->one, *other = &scan->other;
   for (size_t i = one->first; i < one->first + one->count; i++)
@@ -71,7 +72,7 @@ static int has_pairs(const weft_scan *scan, int screened)
 }
 
 /* Scores the pairs of a tile that are searched. */
-static void score_tile(const weft_scan *scan, int screened, thread_found *threads)
+static void score_tile(const weft_scan *scan, double screened, thread_found *threads)
 {
   const weft_scan_block *one = &scan->one, *other = &scan->other;
   const double missing = (double) (one->start[one->count] + other->start[other->count]) / (double) one->count;
@@ -88,9 +89,8 @@ static void score_tile(const weft_scan *scan, int screened, thread_found *thread
     }
 }
 
-/* Goes through all tiles; the first of `threads` has what they say. screened: a device has scored the pairs without
- * missing genotypes. */
-static weft_status scan_tiles(weft_ctx *ctx, weft_scan *scan, int screened, thread_found *threads)
+/* Goes through all tiles; the first of `threads` has what they say. */
+static weft_status scan_tiles(weft_ctx *ctx, weft_scan *scan, double screened, thread_found *threads)
 {
   weft_status st = WEFT_OK;
   const size_t p = scan->job->variants.p, blocks = (p + SIDE - 1) / SIDE;
@@ -118,7 +118,7 @@ done:
 
 /* The tiles' best pairs into `into`, with all that may be as good as the last one asked for: where more pairs than that
  * have almost the same score, it begins again and keeps more of them. */
-static weft_status best_of_tiles(weft_ctx *ctx, weft_scan *scan, int screened, weft_arena *mem, weft_scan_found *out,
+static weft_status best_of_tiles(weft_ctx *ctx, weft_scan *scan, double screened, weft_arena *mem, weft_scan_found *out,
                                  uint64_t **index, size_t *count)
 {
   weft_status st = WEFT_OK;
@@ -197,7 +197,7 @@ weft_status weft_mi_scan(weft_ctx *ctx, const weft_mi_ops *ops, const weft_scan_
   weft_scan scan = { .job = job, .k = job->k, .outcomes = job->outcomes, .columns = job->genotypes ? 2 : 1 };
   const size_t p = job->variants.p;
   weft_scan_screened screened = { 0 };
-  int incomplete = 0;
+  int left = 0;
   uint64_t *index = NULL;
   size_t count = 0;
   thread_found *threads;
@@ -208,10 +208,11 @@ weft_status weft_mi_scan(weft_ctx *ctx, const weft_mi_ops *ops, const weft_scan_
   for (size_t e = 0; e < scan.outcomes; e++) out->greatest[e] = -INFINITY;
   WEFT_TRY(weft_scan_prepare(ctx, &own, &scan));
   if (ops->scan) WEFT_TRY(ops->scan(ctx, job, scan.counts, &own, &screened));
-  for (size_t j = 0; j < p; j++) incomplete |= weft_scan_missing(&scan, j) > 0;
-  if (!screened.done || incomplete) {
+  if (!screened.done) screened.most_missing = -1;
+  for (size_t j = 0; j < p; j++) left |= weft_scan_missing(&scan, j) > screened.most_missing;
+  if (left) {
     WEFT_TRY(weft_scan_take_tile(&own, p < SIDE ? p : SIDE, &scan));
-    WEFT_TRY(best_of_tiles(ctx, &scan, screened.done, &own, out, &index, &count));
+    WEFT_TRY(best_of_tiles(ctx, &scan, screened.most_missing, &own, out, &index, &count));
   }
   WEFT_TRY(take_threads(&scan, &own, scan.team, job->top, &threads));
   WEFT_TRY(score_pairs(ctx, &scan, index, count, 0, &own, threads));

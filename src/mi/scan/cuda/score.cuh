@@ -9,7 +9,7 @@
  * the variance, S = Z'Z - Z'X M^-1 X'Z, N = Z'e - Z'X M^-1 X'e, M = X'X. Errors of the sums move S by at most theta S
  * and N by at most eta in the norm of S^-1 (bound_errors()); the score lies between (sqrt(s) -+ eta)^2 / (1 +- theta).
  * Which columns follow from others is known exactly from the nine counts of the pair's genotypes, but for what
- * covariates explain: a pair in doubt is `unsure`, and the CPU scores it. */
+ * covariates explain: a pair in doubt is `unsure`, and the CPU scores it. Pairs with missing genotypes: gaps.cuh. */
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,15 +22,20 @@ struct scan_column {
   int slot;    /* of its first digit's first product; -1: a constant, `step` */
   int digits;  /* the highest last */
   double step; /* of the lowest digit */
+  /* the same where a genotype is missing: only the highest digits (gaps.cuh) */
+  int lost_slot, lost_digits;
+  double lost_step;
+  int square_slot; /* of its squares */
+  double square_step;
 };
 
 struct scan_tile {
   const int32_t *sums; /* [slot][j][i]: products of bytes */
   size_t slot_size, ld;
   uint32_t first_a, first_b, count_a, count_b; /* variants; b's are the later ones */
-  uint32_t variants;                           /* without missing genotypes */
-  const uint32_t *place;                       /* of a variant among all */
-  const uint32_t *ones, *twos;                 /* people with one copy, with two */
+  uint32_t variants;
+  const uint32_t *place;       /* of a variant among all */
+  const uint32_t *ones, *twos; /* people with one copy, with two */
   const double
       *own; /* [column][copies - 1][variant]: sums of weights, root U and root e over people with 1, 2 copies */
   const scan_column *columns; /* weights (where there are any), U, outcomes */
@@ -41,6 +46,16 @@ struct scan_tile {
   double step_of_w;      /* half a step of the weights */
   const double *squares; /* of each outcome */
   int weighted, estimated;
+  /* missing genotypes (gaps.cuh) */
+  const uint32_t *absent;    /* how many of each variant */
+  const double *lost;        /* [entry][variant]: sums over its missing rows, as weft_scan_block's `lost` */
+  const double *lost_length; /* of each variant: the root of the squares in its U'U */
+  const double *constant;    /* U'root, of length 1 */
+  double constant_length;
+  double lost_step_of_u; /* as step_of_u, of the highest digits */
+  int count_slot;        /* of products of single genotypes and missing ones */
+  int leverage_slot;     /* of the squares of a row of U */
+  double leverage_step;
   /* which pairs are searched */
   const uint8_t *side;
   const uint32_t *chromosome;
@@ -66,7 +81,7 @@ struct scan_item {
 
 #define NOTHING_LEFT 1e-11 /* of a column's squares: rounding */
 #define SURELY_LEFT 1e-6
-#define LEFT_WEIGHTED 1e-4
+#define SURELY_LEFT_ROUNDED 1e-4 /* where sums of X are not exact */
 #define MAX_THETA 0.2
 
 /* L: columns of a variant. */
@@ -87,12 +102,14 @@ __device__ static inline double digit_sum(const int32_t *sums, size_t slot_size,
   return value * step;
 }
 
-/* Counts of the pair's genotypes, [a's copies - 1 + 2 (b's copies - 1)], and which combinations occur. */
+/* Counts of the pair's genotypes, [a's copies - 1 + 2 (b's copies - 1)], and which combinations occur, among `rows`
+ * people. lost: how many with one copy and with two of a, and then of b, are not among them. */
 __device__ static inline uint32_t count_pair(const scan_tile &part, const int32_t *at, uint32_t a, uint32_t b,
-                                             int (&cell)[4])
+                                             const int (&lost)[4], uint32_t rows, int (&cell)[4])
 {
-  int of_a[2] = { (int) part.ones[a], (int) part.twos[a] }, of_b[2] = { (int) part.ones[b], (int) part.twos[b] };
-  int rest = (int) part.n;
+  int of_a[2] = { (int) part.ones[a] - lost[0], (int) part.twos[a] - lost[1] },
+      of_b[2] = { (int) part.ones[b] - lost[2], (int) part.twos[b] - lost[3] };
+  int rest = (int) rows;
   uint32_t mask = 0;
 #pragma unroll
   for (int c = 0; c < 4; c++) {
@@ -127,26 +144,35 @@ __device__ static inline void own_sums(const scan_tile &part, uint32_t column, u
   }
 }
 
-/* Fills products of X and Z from the four sums of weights over combinations of genotypes. */
-template <int L>
-__device__ static inline void fill_products(const scan_tile &part, uint32_t a, uint32_t b, const int (&cell)[4],
-                                            const double (&w)[4], pair_state<L> &state)
+/* The four sums of weights over combinations of genotypes. */
+__device__ static inline void weigh_cells(const scan_tile &part, const int32_t *at, const int (&cell)[4],
+                                          double (&w)[4])
 {
-  const double a1 = part.own[a], a2 = part.own[part.variants + a], b1 = part.own[b], b2 = part.own[part.variants + b];
+#pragma unroll
+  for (int c = 0; c < 4; c++)
+    w[c] = part.weighted ? digit_sum(at + (size_t) (part.columns[0].slot + c) * part.slot_size, part.slot_size,
+                                     part.columns[0].digits, 4, 255, part.columns[0].step)
+                         : (double) cell[c];
+}
+
+/* Fills products of X and Z from these, and from the sums over people with one copy and two of a, and of b. */
+template <int L>
+__device__ static inline void fill_products(const double (&own)[4], const int (&cell)[4], const double (&w)[4],
+                                            pair_state<L> &state)
+{
 #pragma unroll
   for (int i = 0; i < state.T; i++)
 #pragma unroll
     for (int j = 0; j < state.T; j++) state.g[i][j] = 0;
   if (L == 1) {
-    state.g[0][0] = a1 + 4 * a2;
-    state.g[1][1] = b1 + 4 * b2;
+    state.g[0][0] = own[0] + 4 * own[1];
+    state.g[1][1] = own[2] + 4 * own[3];
     state.g[0][1] = state.g[1][0] = w[0] + 2 * w[1] + 2 * w[2] + 4 * w[3];
     state.g[0][2] = state.g[2][0] = w[0] + 4 * w[1] + 2 * w[2] + 8 * w[3];
     state.g[1][2] = state.g[2][1] = w[0] + 2 * w[1] + 4 * w[2] + 8 * w[3];
     state.g[2][2] = w[0] + 4 * w[1] + 4 * w[2] + 16 * w[3];
     state.total[0] = cell[0] + 2.0 * cell[1] + 2.0 * cell[2] + 4.0 * cell[3];
   } else {
-    const double own[4] = { a1, a2, b1, b2 };
 #pragma unroll
     for (int i = 0; i < state.X; i++) state.g[i][i] = own[i];
 #pragma unroll
@@ -194,11 +220,10 @@ template <int L> __device__ static inline void sweep(pair_state<L> &state, int p
   state.g[p][p] = -inverse;
 }
 
-/* Takes what U explains off the products, and solves for X. Returns false where a column may or may not follow from
- * others. rank: grows by the columns of X that are left. */
+/* Takes what U explains off the products. */
 template <int L>
-__device__ static inline bool reduce_pair(const scan_tile &part, const int32_t *at, uint32_t a, uint32_t b,
-                                          pair_state<L> &state, uint32_t *rank)
+__device__ static inline void take_off_u(const scan_tile &part, const int32_t *at, uint32_t a, uint32_t b,
+                                         pair_state<L> &state)
 {
   double with[pair_state<L>::T];
   for (uint32_t l = 0; l < part.k; l++) {
@@ -209,14 +234,19 @@ __device__ static inline bool reduce_pair(const scan_tile &part, const int32_t *
 #pragma unroll
       for (int j = 0; j < state.T; j++) state.g[i][j] -= with[i] * with[j];
   }
-  const double surely = part.weighted ? LEFT_WEIGHTED : SURELY_LEFT;
+}
+
+/* Solves for X. Returns false where a column may or may not follow from others; exact: one of which nothing is left
+ * follows from the covariates, and else `surely` of its squares is. rank: grows by the columns of X that are left. */
+template <int L> __device__ static inline bool solve_x(pair_state<L> &state, bool exact, double surely, uint32_t *rank)
+{
 #pragma unroll
   for (int p = 0; p < state.T; p++) {
     bool there = state.kept >> p & 1;
     if (p < state.X) {
       const double left = state.g[p][p], whole = state.size[p] * state.size[p];
-      if (there && !part.weighted && left <= NOTHING_LEFT * whole)
-        there = false; /* it follows from the covariates */
+      if (there && exact && left <= NOTHING_LEFT * whole)
+        there = false;
       else if (there && !(left > surely * whole))
         return false;
     }
@@ -281,6 +311,18 @@ template <int L> __device__ static inline bool factor(const pair_state<L> &state
   return true;
 }
 
+/* Whether the CPU, too, finds something left of every column of Z. */
+template <int L> __device__ static inline bool surely_left(const pair_state<L> &state, const interaction<L> &f)
+{
+#pragma unroll
+  for (int q = 0; q < L * L; q++) {
+    const double left = f.scale[q] * f.scale[q] / f.trace;
+    const double whole = L == 1 ? 4 * fmin(state.size[0] * state.size[0], state.size[1] * state.size[1]) : state.zz[q];
+    if (f.scale[q] > 0 && !(left > 1e-8 * whole)) return false;
+  }
+  return true;
+}
+
 /* Bounds how far errors of sums can move a pair's score; errors of an outcome are separate. */
 template <int L> struct pair_errors {
   double reach[L * L]; /* at least the length of z less what X explains */
@@ -323,13 +365,29 @@ __device__ static inline bool bound_errors(const scan_tile &part, const pair_sta
       sum += error * error;
     }
   out.theta = sqrt(sum) * f.trace + 1e-9;
+  return out.theta < MAX_THETA && surely_left<L>(state, f);
+}
+
+/* The interval of N' S^-1 N, N being known up to `error`. */
+template <int L>
+__device__ static inline void bound_score(const interaction<L> &f, const double (&rest)[L * L],
+                                          const double (&error)[L * L], double theta, double *low, double *high)
+{
+  double score = 0, eta = 0, solved[L * L];
 #pragma unroll
-  for (int q = 0; q < Q; q++) {
-    const double left = f.scale[q] * f.scale[q] / f.trace;
-    const double whole = L == 1 ? 4 * fmin(state.size[0] * state.size[0], state.size[1] * state.size[1]) : state.zz[q];
-    if (f.scale[q] > 0 && !(left > 1e-8 * whole)) return false;
+  for (int q = 0; q < L * L; q++) {
+    const bool there = f.scale[q] > 0;
+    double value = there ? rest[q] / f.scale[q] : 0;
+#pragma unroll
+    for (int l = 0; l < q; l++) value -= f.root[q][l] * solved[l];
+    solved[q] = value / f.root[q][q];
+    score += solved[q] * solved[q];
+    if (there) eta += error[q] * error[q] / (f.scale[q] * f.scale[q]);
   }
-  return out.theta < MAX_THETA;
+  const double root = sqrt(score), slack = sqrt(eta * f.trace) + 1e-9 * root;
+  const double down = fmax(0.0, root - slack);
+  *low = down * down / (1 + theta);
+  *high = (root + slack) * (root + slack) / (1 - theta);
 }
 
 /* The interval of an outcome's score: 1; no score: 0; unsure: -1. rank: of U and X. */
@@ -360,22 +418,34 @@ __device__ static inline int score_outcome(const scan_tile &part, const int32_t 
     if (!(variance > 1e-8 * part.squares[e])) return -1;
     variance /= (double) (part.n - rank);
   }
-  double score = 0, eta = 0, solved[Q];
+  double error[Q];
 #pragma unroll
-  for (int q = 0; q < Q; q++) {
-    const bool there = f.scale[q] > 0;
-    double value = there ? rest[q] / f.scale[q] : 0;
-#pragma unroll
-    for (int l = 0; l < q; l++) value -= f.root[q][l] * solved[l];
-    solved[q] = value / f.root[q][q];
-    score += solved[q] * solved[q];
-    const double error = column.step / 2 * state.total[q] + part.step_of_u * length * state.total[q] +
-                         16 * part.step_of_w * part.n * errors.many[q] * all;
-    if (there) eta += error * error / (f.scale[q] * f.scale[q]);
-  }
-  const double root = sqrt(score), slack = sqrt(eta * f.trace) + 1e-9 * root;
-  const double down = fmax(0.0, root - slack);
-  *low = down * down / (1 + errors.theta) / variance;
-  *high = (root + slack) * (root + slack) / (1 - errors.theta) / variance;
+  for (int q = 0; q < Q; q++)
+    error[q] = column.step / 2 * state.total[q] + part.step_of_u * length * state.total[q] +
+               16 * part.step_of_w * part.n * errors.many[q] * all;
+  bound_score<L>(f, rest, error, errors.theta, low, high);
+  *low /= variance;
+  *high /= variance;
   return 1;
+}
+
+/* Everything about a pair but its outcomes: 1 to go on, 0 no score, -1 unsure. */
+template <int L>
+__device__ static inline int begin_pair(const scan_tile &part, const int32_t *at, uint32_t a, uint32_t b,
+                                        pair_state<L> &state, interaction<L> &f, pair_errors<L> &errors, uint32_t *rank)
+{
+  const int none[4] = { 0, 0, 0, 0 };
+  const double own[4] = { part.own[a], part.own[part.variants + a], part.own[b], part.own[part.variants + b] };
+  int cell[4];
+  double w[4];
+  state.kept = part.kept[count_pair(part, at, a, b, none, part.n, cell)];
+  if (!(state.kept >> state.X)) return 0;
+  weigh_cells(part, at, cell, w);
+  fill_products<L>(own, cell, w, state);
+  take_off_u<L>(part, at, a, b, state);
+  *rank = part.k;
+  return solve_x<L>(state, !part.weighted, part.weighted ? SURELY_LEFT_ROUNDED : SURELY_LEFT, rank) &&
+                 factor<L>(state, f) && bound_errors<L>(part, state, f, errors)
+             ? 1
+             : -1;
 }

@@ -2,29 +2,33 @@
  * two bits. A tile is a panel of earlier variants, expanded to bytes once, and one of later variants, which are
  * expanded to bytes times one digit of one column, again for each product: cuBLAS multiplies the two panels. When all
  * products of a tile are there, a thread scores a pair: once for the greatest lower bound of every outcome, once to
- * note what may be among the best. */
+ * note what may be among the best. Variants without missing genotypes come first; a tile that has others needs more
+ * products (gaps.cuh). */
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include "core/device/device.cuh"
 #include "core/device/libraries.cuh"
 #include "core/call/parallel.h"
 #include "core/numbers/topk.h"
 #include "mi/limits.h"
-#include "mi/scan/cuda/score.cuh"
+#include "mi/scan/cuda/gaps.cuh"
 #include "mi/scan/scan.h"
 
 #define SIDE_A 4096u /* variants of a tile */
 #define SIDE_B 1024u
 #define ROWS_AT_ONCE ((size_t) 1 << 19)
 #define THREADS 128
+#define LOST_THREADS 128
 #define ALIGN 128
 #define FEW_DIGITS 5e-3 /* two digits serve U where they leave less than this */
+#define ONE_DIGIT 0.5   /* one serves missing genotypes where it leaves less */
 #define DIGITS_OF_W 4
 #define DIGITS_OF_E 3
 #define SPARE_ITEMS 65536u
 #define OWN_AT_ONCE 8 /* variants of a block that sums columns */
-#define POLL_AFTER 8  /* products */
+#define POLL_AFTER 4  /* columns */
 
 static size_t round_up(size_t x, size_t to) { return (x + to - 1) / to * to; }
 
@@ -54,8 +58,19 @@ __global__ static void make_digits(const double *column, size_t n, double step, 
   }
 }
 
-/* Rows of a panel of variants as bytes: copies (plane 0), or whether there are `plane` of them; times a digit of the
- * row unless `digits` is NULL. A thread makes 16 rows. */
+/* Adds the squares of a column, and places it among those of a row. */
+__global__ static void place_column(const double *column, size_t n, size_t width, double *by_row, double *squares)
+{
+  const size_t i = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  by_row[i * width] = column[i];
+  squares[i] += column[i] * column[i];
+}
+
+enum plane { COPIES, ONE_COPY, TWO_COPIES, ABSENT, PLANES };
+
+/* Rows of a panel of variants as bytes: copies, or whether there are 1, 2, or the genotype is missing; times a digit of
+ * the row unless `digits` is NULL. A thread makes 16 rows. */
 __global__ static void expand_panel(const uint8_t *codes, size_t bytes, uint32_t first, uint32_t variants, size_t row,
                                     size_t rows, const int8_t *digits, int plane, int8_t *out)
 {
@@ -72,10 +87,12 @@ __global__ static void expand_panel(const uint8_t *codes, size_t bytes, uint32_t
   for (int k = 0; k < 4; k++) {
     const uint32_t four = word >> (8 * k) & 0xff;
     const uint32_t spread = (four & 0x3) | (four & 0xc) << 6 | (four & 0x30) << 12 | (four & 0xc0) << 18;
-    const uint32_t one = (spread & 0x01010101u) * 0xff, two = (spread >> 1 & 0x01010101u) * 0xff;
-    made[k] = plane == 1   ? factor[k] & one
-              : plane == 2 ? factor[k] & two
-                           : (factor[k] & one) | (__vadd4(factor[k], factor[k]) & two);
+    const uint32_t low = spread & 0x01010101u, high = spread >> 1 & 0x01010101u;
+    const uint32_t one = (low & ~high) * 0xff, two = (high & ~low) * 0xff;
+    made[k] = plane == ONE_COPY     ? factor[k] & one
+              : plane == TWO_COPIES ? factor[k] & two
+              : plane == ABSENT     ? factor[k] & (low & high) * 0xff
+                                    : (factor[k] & one) | (__vadd4(factor[k], factor[k]) & two);
   }
   *(uint4 *) (out + blockIdx.y * rows + at) = make_uint4(made[0], made[1], made[2], made[3]);
 }
@@ -98,8 +115,9 @@ __global__ static void __launch_bounds__(256)
       const uint32_t four = first + k < variants ? codes[(first + k) * bytes + byte] : 0;
 #pragma unroll
       for (int r = 0; r < 4; r++) {
-        sum[2 * k] += four >> (2 * r) & 1 ? of[r] : 0;
-        sum[2 * k + 1] += four >> (2 * r + 1) & 1 ? of[r] : 0;
+        const uint32_t code = four >> (2 * r) & 3;
+        sum[2 * k] += code == 1 ? of[r] : 0;
+        sum[2 * k + 1] += code == 2 ? of[r] : 0;
       }
     }
   }
@@ -116,6 +134,50 @@ __global__ static void __launch_bounds__(256)
   if (variant < variants) out[(threadIdx.x % 2) * (size_t) variants + variant] = whole;
 }
 
+/* The sums of one variant over its missing rows, an entry a thread; blockIdx.x: the variant, from `first`. */
+__global__ static void __launch_bounds__(LOST_THREADS)
+    sum_lost(const uint8_t *codes, size_t bytes, uint32_t first, uint32_t variants, const double *by_row, uint32_t k,
+             uint32_t outcomes, double *out, double *lengths)
+{
+  __shared__ unsigned long long masks[LOST_THREADS];
+  __shared__ double shared[LOST_THREADS];
+  const uint32_t variant = first + blockIdx.x, triangle = k * (k + 1) / 2, width = k + outcomes;
+  const uint32_t entries = triangle + k * outcomes + outcomes;
+  const unsigned long long *words = (const unsigned long long *) (codes + variant * bytes);
+  double squares = 0;
+  for (uint32_t start = 0; start < entries; start += LOST_THREADS) {
+    const uint32_t entry = start + threadIdx.x;
+    uint32_t one = 0, other = 0;
+    if (entry < triangle) {
+      while ((one + 1) * (one + 2) / 2 <= entry) one++;
+      other = entry - one * (one + 1) / 2;
+    } else if (entry < entries) {
+      const uint32_t rest = entry - triangle;
+      other = k + rest % outcomes;
+      one = rest < k * outcomes ? rest / outcomes : other;
+    }
+    double sum = 0;
+    for (size_t at = 0; at < bytes / 8; at += LOST_THREADS) {
+      const unsigned long long word = at + threadIdx.x < bytes / 8 ? words[at + threadIdx.x] : 0;
+      __syncthreads();
+      masks[threadIdx.x] = word & word >> 1 & 0x5555555555555555ull;
+      __syncthreads();
+      for (uint32_t w = 0; w < LOST_THREADS; w++)
+        for (unsigned long long mask = masks[w]; mask; mask &= mask - 1) {
+          const double *row = by_row + ((at + w) * 32 + (size_t) (__ffsll((long long) mask) - 1) / 2) * width;
+          sum += row[one] * row[other];
+        }
+    }
+    if (entry < entries) out[(size_t) entry * variants + variant] = sum;
+    if (entry < triangle) squares += (one == other ? 1 : 2) * sum * sum;
+  }
+  shared[threadIdx.x] = squares;
+  __syncthreads();
+  if (threadIdx.x) return;
+  for (uint32_t w = 1; w < LOST_THREADS; w++) squares += shared[w];
+  lengths[variant] = sqrt(squares);
+}
+
 __device__ static inline bool pair_searched(const scan_tile &part, uint32_t i, uint32_t j)
 {
   if (part.side && !((part.side[i] & 1 && part.side[j] & 2) || (part.side[i] & 2 && part.side[j] & 1))) return false;
@@ -130,43 +192,31 @@ __device__ static inline void note_item(const scan_tile &part, unsigned long lon
   if (at < part.capacity) part.items[at] = { index, low, high, outcome, 0 };
 }
 
-/* Everything about a pair but its outcomes: 1 to go on, 0 no score, -1 unsure. */
-template <int L>
-__device__ static inline int begin_pair(const scan_tile &part, const int32_t *at, uint32_t a, uint32_t b,
-                                        pair_state<L> &state, interaction<L> &f, pair_errors<L> &errors, uint32_t *rank)
-{
-  int cell[4];
-  double w[4];
-  state.kept = part.kept[count_pair(part, at, a, b, cell)];
-  if (!(state.kept >> state.X)) return 0;
-#pragma unroll
-  for (int c = 0; c < 4; c++)
-    w[c] = part.weighted ? digit_sum(at + (size_t) (part.columns[0].slot + c) * part.slot_size, part.slot_size,
-                                     part.columns[0].digits, 4, 255, part.columns[0].step)
-                         : (double) cell[c];
-  fill_products<L>(part, a, b, cell, w, state);
-  *rank = part.k;
-  return reduce_pair<L>(part, at, a, b, state, rank) && factor<L>(state, f) && bound_errors<L>(part, state, f, errors)
-             ? 1
-             : -1;
-}
-
-/* A thread scores a pair. NOTE: notes what may be among the best; else it raises the lower bounds of the greatest. */
-template <int L, bool NOTE> __global__ static void __launch_bounds__(THREADS) score_tile(const scan_tile part)
+/* A thread scores a pair. NOTE: notes what may be among the best; else it raises the lower bounds of the greatest.
+ * GAPS: of pairs with missing genotypes. */
+template <int L, bool GAPS, bool NOTE>
+__global__ static void __launch_bounds__(THREADS) score_tile(const scan_tile part)
 {
   const uint32_t i = blockIdx.x * THREADS + threadIdx.x, j = blockIdx.y, a = part.first_a + i, b = part.first_b + j;
   int known = 0;
   if (i < part.count_a && j < part.count_b && a < b && pair_searched(part, part.place[a], part.place[b])) {
     const int32_t *const at = part.sums + j * part.ld + i;
-    const unsigned long long index = part.place[a] * part.all + part.place[b];
+    const uint32_t first = min(part.place[a], part.place[b]), second = max(part.place[a], part.place[b]);
+    const unsigned long long index = first * part.all + second;
     pair_state<L> state;
     interaction<L> f;
-    pair_errors<L> errors;
+    typename std::conditional<GAPS, gap_state<L>, pair_errors<L>>::type errors;
     uint32_t rank;
-    known = begin_pair<L>(part, at, a, b, state, f, errors, &rank);
+    if constexpr (GAPS)
+      known = begin_gaps<L>(part, at, a, b, state, f, errors, &rank);
+    else
+      known = begin_pair<L>(part, at, a, b, state, f, errors, &rank);
     for (uint32_t e = 0; known == 1 && e < part.outcomes; e++) {
       double low = 0, high = 0;
-      known = score_outcome<L>(part, at, a, b, e, state, f, errors, rank, &low, &high);
+      if constexpr (GAPS)
+        known = score_gaps<L>(part, at, a, b, e, state, f, errors, rank, &low, &high);
+      else
+        known = score_outcome<L>(part, at, a, b, e, state, f, errors, rank, &low, &high);
       if (known != 1) break;
       const unsigned long long bits = (unsigned long long) __double_as_longlong(low);
       if (!NOTE) {
@@ -188,22 +238,24 @@ template <int L, bool NOTE> __global__ static void __launch_bounds__(THREADS) sc
 struct screen {
   const weft_scan_job *job;
   const double *counts;
-  int copies; /* columns of a variant: L */
-  uint32_t variants;
+  int copies;               /* columns of a variant: L */
+  uint32_t variants, whole; /* the first ones have no missing genotypes */
+  double most_missing;      /* of a variant that is here */
   uint32_t *place;
   uint8_t *flipped;     /* the counted allele is the more frequent one */
   size_t stride, bytes; /* rows and bytes of a variant */
   uint32_t side_a, side_b;
   size_t rows;  /* at once */
   size_t slots; /* products of a tile */
-  int digits_of_u;
-  scan_column *columns; /* host: weights, U, outcomes */
-  int8_t **digits_of;   /* host: of each column; NULL: a constant */
+  int digits_of_u, lost_digits_of_u;
+  scan_column *columns;                            /* host: weights, U, outcomes */
+  int8_t **digits_of;                              /* host: of each column; NULL: a constant */
+  int8_t *digits_of_leverage, **digits_of_squares; /* of rows of U; host: of each outcome */
   double step_of_u;
   weft_device_arena *mem;
   cublasHandle_t blas;
   uint8_t *codes;
-  int8_t *panel_a[3], *panel_b; /* of a: copies (unused with L = 2), one copy, two copies */
+  int8_t *panel_a[PLANES], *panel_b; /* NULL: a plane that is not used */
   scan_tile tile;
   /* host */
   scan_item *pool;
@@ -225,7 +277,7 @@ static weft_status blas_error(weft_ctx *ctx, cublasStatus_t e, const char *file,
     } \
   } while (0)
 
-/* Two bits a genotype, copies of the rarer allele, from codes. */
+/* Two bits a genotype, copies of the rarer allele or WEFT_GENOTYPE_MISSING, from codes. */
 static void pack_codes(const screen *state, uint32_t at, uint8_t *out)
 {
   enum { PIECE = 4096 };
@@ -234,8 +286,10 @@ static void pack_codes(const screen *state, uint32_t at, uint8_t *out)
   for (size_t first = 0; first < variants->n; first += PIECE) {
     const size_t rows = std::min<size_t>(PIECE, variants->n - first);
     weft_variant_read(variants, state->place[at], first, rows, codes);
-    for (size_t i = 0; i < rows; i++)
-      out[(first + i) / 4] |= (uint8_t) ((state->flipped[at] ? 2 - codes[i] : codes[i]) << (2 * (i % 4)));
+    for (size_t i = 0; i < rows; i++) {
+      const int flipped = state->flipped[at] && codes[i] != WEFT_GENOTYPE_MISSING;
+      out[(first + i) / 4] |= (uint8_t) ((flipped ? 2 - codes[i] : codes[i]) << (2 * (i % 4)));
+    }
   }
 }
 
@@ -247,8 +301,9 @@ static void pack_bytes(const screen *state, uint32_t at, const uint8_t *from, ui
   for (int byte = 0; byte < 256; byte++) {
     table[byte] = 0;
     for (int r = 0; r < 4; r++) {
-      const int low = byte >> (2 * r) & 1, high = byte >> (2 * r + 1) & 1, copies = high ? !low : 2 * !low;
-      table[byte] |= (uint8_t) ((state->flipped[at] ? 2 - copies : copies) << (2 * r));
+      const uint8_t one = (uint8_t) byte;
+      const int copies = weft_genotype_at(&one, (size_t) r), flipped = state->flipped[at] && copies <= 2;
+      table[byte] |= (uint8_t) ((flipped ? 2 - copies : copies) << (2 * r));
     }
   }
   for (size_t k = 0; k < (n + 3) / 4; k++) out[k] = table[from[k]];
@@ -273,30 +328,39 @@ static void fill_codes(const void *data, size_t first, size_t count, void *out, 
   }
 }
 
-/* The variants without missing genotypes, and how many people have one copy and two of each. */
+/* The variants that the device takes, those without missing genotypes first; how many people have one copy and two of
+ * each, and how many none that is known. */
 static weft_status choose_variants(weft_ctx *ctx, weft_arena *host, screen *state)
 {
   weft_status st = WEFT_OK;
   const size_t p = state->job->variants.p;
-  uint32_t *ones, *twos, *sent;
+  uint32_t *ones, *twos, *absent, *sent;
   WEFT_TAKE(state->place, host, p + 1);
   WEFT_TAKE(state->flipped, host, p + 1);
   WEFT_TAKE(ones, host, p + 1);
   WEFT_TAKE(twos, host, p + 1);
-  for (size_t j = 0; j < p; j++) {
-    const double *count = state->counts + j * WEFT_VARIANT_CODES;
-    if (count[WEFT_GENOTYPE_MISSING] > 0 || count[WEFT_VARIANT_OTHER] > 0) continue;
-    const uint32_t at = state->variants++;
-    state->place[at] = (uint32_t) j;
-    state->flipped[at] = count[2] > count[0];
-    ones[at] = (uint32_t) count[1];
-    twos[at] = (uint32_t) (state->flipped[at] ? count[0] : count[2]);
+  WEFT_TAKE(absent, host, p + 1);
+  if (state->job->k <= WEFT_MI_SCAN_GAPS_COLUMNS) state->most_missing = state->job->most_missing;
+  for (int incomplete = 0; incomplete < 2; incomplete++) {
+    for (size_t j = 0; j < p; j++) {
+      const double *count = state->counts + j * WEFT_VARIANT_CODES, missing = count[WEFT_GENOTYPE_MISSING];
+      if (incomplete != (missing > 0) || missing > state->most_missing || count[WEFT_VARIANT_OTHER] > 0) continue;
+      const uint32_t at = state->variants++;
+      state->place[at] = (uint32_t) j;
+      state->flipped[at] = count[2] > count[0];
+      ones[at] = (uint32_t) count[1];
+      twos[at] = (uint32_t) (state->flipped[at] ? count[0] : count[2]);
+      absent[at] = (uint32_t) missing;
+    }
+    if (!incomplete) state->whole = state->variants;
   }
   if (state->variants < 2) goto done;
   WEFT_TRY(weft_device_send(state->mem, ones, state->variants, &sent));
   state->tile.ones = sent;
   WEFT_TRY(weft_device_send(state->mem, twos, state->variants, &sent));
   state->tile.twos = sent;
+  WEFT_TRY(weft_device_send(state->mem, absent, state->variants, &sent));
+  state->tile.absent = sent;
   WEFT_TRY(weft_device_send(state->mem, state->place, state->variants, &sent));
   state->tile.place = sent;
 done:
@@ -320,10 +384,11 @@ static weft_status plan_columns(weft_ctx *ctx, weft_arena *host, screen *state)
   const weft_scan_job *job = state->job;
   const size_t n = job->variants.n, terms = (size_t) (state->copies * state->copies);
   const int base = state->copies == 1 ? 127 : 255;
-  double *greatest, few = 0;
+  double *greatest, few = 0, fewest = 0;
   state->slots = 4;
   WEFT_TAKE0(state->columns, host, 1 + job->k + job->outcomes);
   WEFT_TAKE0(state->digits_of, host, 1 + job->k + job->outcomes);
+  WEFT_TAKE0(state->digits_of_squares, host, job->outcomes);
   WEFT_TAKE(greatest, host, 1 + job->k + job->outcomes);
   for (size_t i = 0; i < n; i++) state->tile.weighted |= job->root[i] != 1;
   for (size_t l = 0; l < job->k + job->outcomes; l++) {
@@ -335,10 +400,13 @@ static weft_status plan_columns(weft_ctx *ctx, weft_arena *host, screen *state)
     if (constant) {
       state->columns[1 + l].slot = -1;
       state->columns[1 + l].step = column[0];
-    } else if (l < job->k)
+    } else if (l < job->k) {
       few += pow(greatest[1 + l] / limit_of(base, 2) / 2, 2);
+      fewest += pow(greatest[1 + l] / limit_of(base, 1) / 2, 2);
+    }
   }
   state->digits_of_u = sqrt(few * (double) n) > FEW_DIGITS ? 3 : 2;
+  state->lost_digits_of_u = sqrt(fewest * (double) n) > ONE_DIGIT ? 2 : 1;
   greatest[0] = greatest_of(NULL, job->root, n);
   state->columns[0].slot = -1;
   for (size_t l = 0; l < 1 + job->k + job->outcomes; l++) {
@@ -358,6 +426,70 @@ done:
   return st;
 }
 
+/* Slots for squares. */
+static int plan_squares(screen *state, double greatest, double *step)
+{
+  *step = greatest / limit_of((int) state->tile.base, WEFT_SCAN_SQUARE_DIGITS);
+  if (!(*step > 0)) *step = 1;
+  state->slots += WEFT_SCAN_SQUARE_DIGITS;
+  return (int) state->slots - WEFT_SCAN_SQUARE_DIGITS;
+}
+
+/* Slots of products with missing genotypes, behind all others; and U'root. */
+static weft_status plan_gaps(weft_ctx *ctx, weft_arena *host, screen *state)
+{
+  weft_status st = WEFT_OK;
+  const weft_scan_job *job = state->job;
+  const size_t n = job->variants.n, own = 2 * (size_t) state->copies;
+  double *constant, *sent, squares = 0, leverage = 0;
+  WEFT_TAKE0(constant, host, job->k + 1);
+  state->tile.count_slot = (int) state->slots;
+  state->slots += 5;
+  for (size_t l = 0; l < 1 + job->k + job->outcomes; l++) {
+    scan_column *column = &state->columns[l];
+    const size_t products = l == 0 ? 4 : l <= job->k ? own : own + 1;
+    if (column->slot < 0) continue;
+    column->lost_digits = l > 0 && l <= job->k ? state->lost_digits_of_u : column->digits;
+    column->lost_step = column->step * pow(l == 0 ? 255 : state->tile.base, column->digits - column->lost_digits);
+    column->lost_slot = (int) state->slots;
+    state->slots += (size_t) column->lost_digits * products;
+    if (l > 0 && l <= job->k) squares += column->lost_step * column->lost_step / 4;
+  }
+  state->tile.lost_step_of_u = sqrt(squares) * (1 + 1e-6);
+  for (size_t i = 0; i < n; i++) {
+    double here = 0;
+    for (size_t l = 0; l < job->k; l++) {
+      const double u = job->basis[i + l * n];
+      here += u * u;
+      constant[l] += u * job->root[i];
+    }
+    leverage = fmax(leverage, here);
+  }
+  state->tile.leverage_slot = plan_squares(state, leverage, &state->tile.leverage_step);
+  for (size_t e = 0; e < job->outcomes; e++) {
+    double greatest = 0;
+    scan_column *column = &state->columns[1 + job->k + e];
+    for (size_t i = 0; i < n; i++) greatest = fmax(greatest, fabs(job->outcome[i + e * n]));
+    column->square_slot = plan_squares(state, greatest * greatest, &column->square_step);
+  }
+  squares = 0;
+  for (size_t l = 0; l < job->k; l++) squares += constant[l] * constant[l];
+  state->tile.constant_length = sqrt(squares);
+  for (size_t l = 0; l < job->k; l++) constant[l] /= state->tile.constant_length;
+  WEFT_TRY(weft_device_send(state->mem, constant, job->k, &sent));
+  state->tile.constant = sent;
+done:
+  return st;
+}
+
+static bool has_gaps(const screen *state) { return state->whole < state->variants; }
+
+/* The sums of a variant over its missing rows. */
+static size_t lost_entries(const weft_scan_job *job)
+{
+  return job->k * (job->k + 1) / 2 + job->k * job->outcomes + job->outcomes;
+}
+
 /* Sides of tiles, such that all fits: 0 in *fits where it does not. */
 static void choose_sides(weft_ctx *ctx, screen *state, int *fits)
 {
@@ -367,12 +499,15 @@ static void choose_sides(weft_ctx *ctx, screen *state, int *fits)
   state->rows = std::min(state->stride, ROWS_AT_ONCE);
   state->side_a = (uint32_t) std::min<size_t>(SIDE_A, round_up(state->variants, ALIGN));
   state->side_b = (uint32_t) std::min<size_t>(SIDE_B, round_up(state->variants, ALIGN));
-  const double digits = (double) state->stride * ((double) columns * 4 + 16);
-  const double whole = (double) state->variants * ((double) state->bytes + 16 * (double) columns + 32) + digits + 64e6;
+  const double gaps = has_gaps(state) ? 1 : 0;
+  const double digits = (double) state->stride * ((double) columns * (4 + 10 * gaps) + 24 + 10 * gaps);
+  const double whole = (double) state->variants * ((double) state->bytes + 16 * (double) columns + 40 +
+                                                   8 * gaps * (double) lost_entries(state->job)) +
+                       digits + 64e6;
   const double room = 0.9 * weft_device_available(ctx) - whole;
   for (*fits = 0; !*fits; state->side_a > state->side_b ? (state->side_a /= 2) : (state->side_b /= 2)) {
     const double area = (double) state->side_a * state->side_b;
-    const double takes = (double) state->rows * (3.0 * state->side_a + state->side_b) +
+    const double takes = (double) state->rows * ((3 + gaps) * state->side_a + state->side_b) +
                          area * 4 * (double) state->slots + sizeof(scan_item) * (area + SPARE_ITEMS);
     if (takes <= room) {
       *fits = 1;
@@ -415,6 +550,64 @@ static void find_kept(int copies, uint8_t *kept)
   }
 }
 
+/* Digits of squares. */
+static weft_status digits_of_squares(weft_ctx *ctx, screen *state, const double *squares, double step, int8_t **out)
+{
+  weft_status st = WEFT_OK;
+  const unsigned blocks = (unsigned) ((state->stride + 255) / 256);
+  int8_t *digits;
+  WEFT_DEVICE_TAKE(digits, state->mem, WEFT_SCAN_SQUARE_DIGITS * state->stride);
+  *out = digits;
+  make_digits<<<blocks, 256, 0, state->mem->stream>>>(squares, state->job->variants.n, step, (int) state->tile.base,
+                                                      WEFT_SCAN_SQUARE_DIGITS, digits, state->stride);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+/* What missing genotypes need of column l of U and outcomes. `squares`: of U; then of each outcome. */
+static weft_status send_gaps(weft_ctx *ctx, screen *state, size_t l, const double *column, double *by_row,
+                             double *squares)
+{
+  weft_status st = WEFT_OK;
+  const weft_scan_job *job = state->job;
+  const size_t n = job->variants.n;
+  if (l >= job->k) WEFT_CUDA(cudaMemsetAsync(squares, 0, n * sizeof *squares, state->mem->stream));
+  place_column<<<(unsigned) ((n + 255) / 256), 256, 0, state->mem->stream>>>(column, n, job->k + job->outcomes,
+                                                                             by_row + l, squares);
+  WEFT_CUDA(cudaGetLastError());
+  if (l + 1 == job->k)
+    WEFT_TRY(digits_of_squares(ctx, state, squares, state->tile.leverage_step, &state->digits_of_leverage));
+  if (l >= job->k)
+    WEFT_TRY(digits_of_squares(ctx, state, squares, state->columns[1 + l].square_step,
+                               &state->digits_of_squares[l - job->k]));
+done:
+  return st;
+}
+
+/* Sums over the missing rows of every variant. */
+static weft_status send_lost(weft_ctx *ctx, screen *state, const double *by_row)
+{
+  weft_status st = WEFT_OK;
+  const weft_scan_job *job = state->job;
+  const size_t entries = lost_entries(job);
+  double *lost, *lengths;
+  WEFT_DEVICE_TAKE(lost, state->mem, entries * state->variants);
+  WEFT_DEVICE_TAKE(lengths, state->mem, state->variants);
+  WEFT_CUDA(cudaMemsetAsync(lost, 0, entries * state->variants * sizeof *lost, state->mem->stream));
+  WEFT_CUDA(cudaMemsetAsync(lengths, 0, state->variants * sizeof *lengths, state->mem->stream));
+  sum_lost<<<state->variants - state->whole, LOST_THREADS, 0, state->mem->stream>>>(state->codes, state->bytes,
+                                                                                    state->whole, state->variants,
+                                                                                    by_row, (uint32_t) job->k,
+                                                                                    (uint32_t) job->outcomes, lost,
+                                                                                    lengths);
+  WEFT_CUDA(cudaGetLastError());
+  state->tile.lost = lost;
+  state->tile.lost_length = lengths;
+done:
+  return st;
+}
+
 /* Weighted columns, their digits and their sums with every variant alone. */
 static weft_status send_columns(weft_ctx *ctx, screen *state)
 {
@@ -424,7 +617,8 @@ static weft_status send_columns(weft_ctx *ctx, screen *state)
   const cudaStream_t stream = state->mem->stream;
   const unsigned blocks = (unsigned) ((state->stride + 255) / 256);
   const unsigned owners = (state->variants + OWN_AT_ONCE - 1) / OWN_AT_ONCE;
-  double *root, *column, *weighted, *own, *squares, *host = NULL;
+  const size_t width = job->k + job->outcomes;
+  double *root, *column, *weighted, *own, *squares, *host = NULL, *by_row = NULL, *leverage = NULL;
   scan_column *columns;
   int8_t *digits;
   weft_arena mem = weft_arena_begin(ctx);
@@ -433,6 +627,11 @@ static weft_status send_columns(weft_ctx *ctx, screen *state)
   WEFT_DEVICE_TAKE(weighted, state->mem, n);
   WEFT_DEVICE_TAKE(own, state->mem, all * 2 * state->variants);
   WEFT_TRY(weft_device_upload(state->mem, root, n, sizeof *root, weft_fill_doubles, job->root));
+  if (has_gaps(state)) {
+    WEFT_DEVICE_TAKE(by_row, state->mem, n * width);
+    WEFT_DEVICE_TAKE(leverage, state->mem, n);
+    WEFT_CUDA(cudaMemsetAsync(leverage, 0, n * sizeof *leverage, stream));
+  }
   for (size_t l = 0; l < all; l++) {
     WEFT_TRY(weft_poll(ctx, 0, 0));
     if (l)
@@ -443,6 +642,7 @@ static weft_status send_columns(weft_ctx *ctx, screen *state)
     sum_own<<<owners, 256, 0, stream>>>(state->codes, state->bytes, state->variants, weighted, n,
                                         own + l * 2 * state->variants);
     WEFT_CUDA(cudaGetLastError());
+    if (by_row && l) WEFT_TRY(send_gaps(ctx, state, l - 1, column, by_row, leverage));
     if (state->columns[l].slot < 0) continue;
     WEFT_DEVICE_TAKE(digits, state->mem, (size_t) state->columns[l].digits * state->stride);
     state->digits_of[l] = digits;
@@ -450,6 +650,7 @@ static weft_status send_columns(weft_ctx *ctx, screen *state)
                                             state->columns[l].digits, digits, state->stride);
     WEFT_CUDA(cudaGetLastError());
   }
+  if (by_row) WEFT_TRY(send_lost(ctx, state, by_row));
   WEFT_TRY(weft_device_send(state->mem, state->columns, all, &columns));
   WEFT_TAKE0(host, &mem, job->outcomes);
   for (size_t e = 0; e < job->outcomes; e++)
@@ -507,7 +708,7 @@ static weft_status send_rest(weft_ctx *ctx, weft_arena *host, screen *state)
   WEFT_DEVICE_TAKE(part->count, state->mem, 1);
   WEFT_DEVICE_TAKE(part->tested, state->mem, 1);
   WEFT_DEVICE_TAKE(part->least, state->mem, job->outcomes);
-  for (int plane = state->copies == 1 ? 0 : 1; plane < 3; plane++) {
+  for (int plane = state->copies == 1 ? COPIES : ONE_COPY; plane < (has_gaps(state) ? PLANES : ABSENT); plane++) {
     WEFT_DEVICE_TAKE(panel, state->mem, state->rows * state->side_a);
     state->panel_a[plane] = panel;
   }
@@ -534,30 +735,88 @@ done:
   return st;
 }
 
-/* Sums of one digit of a column (NULL: of ones) with the products of genotypes: with copies, or with each pair of
- * numbers of copies. */
-static weft_status multiply(weft_ctx *ctx, const screen *state, size_t slot, const int8_t *digits, int by_copies,
-                            size_t row, size_t rows)
+/* Which planes of both variants are multiplied, in the order of the slots. */
+struct products {
+  int count;
+  struct {
+    int a, b;
+  } of[5];
+};
+static const products by_copies = { 1, { { COPIES, COPIES } } };
+static const products by_levels = {
+  4, { { ONE_COPY, ONE_COPY }, { TWO_COPIES, ONE_COPY }, { ONE_COPY, TWO_COPIES }, { TWO_COPIES, TWO_COPIES } }
+};
+static const products lost_copies = { 3, { { COPIES, ABSENT }, { ABSENT, COPIES }, { ABSENT, ABSENT } } };
+static const products lost_levels = {
+  5, { { ONE_COPY, ABSENT }, { TWO_COPIES, ABSENT }, { ABSENT, ONE_COPY }, { ABSENT, TWO_COPIES }, { ABSENT, ABSENT } }
+};
+static const products both_absent = { 1, { { ABSENT, ABSENT } } };
+
+/* Some rows of a tile. */
+struct tile_rows {
+  size_t first, count;
+};
+
+/* Sums of one digit of a column (NULL: of ones) with the first `count` products of planes. */
+static weft_status multiply(weft_ctx *ctx, const screen *state, int slot, const int8_t *digits, const products *of,
+                            int count, tile_rows rows)
 {
   weft_status st = WEFT_OK;
   const scan_tile *part = &state->tile;
-  const int m = (int) round_up(part->count_a, 16), n = (int) round_up(part->count_b, 16), planes = by_copies ? 1 : 2;
-  const int32_t one = 1, add = row > 0;
-  for (int b = 0; b < planes; b++) {
-    WEFT_TRY(expand(ctx, state, part->first_b, (uint32_t) n, row, rows, digits, by_copies ? 0 : 1 + b, state->panel_b));
-    for (int a = 0; a < planes; a++)
-      BLAS(weft_blas.gemm_ex(state->blas, CUBLAS_OP_T, CUBLAS_OP_N, m, n, (int) rows, &one,
-                             state->panel_a[by_copies ? 0 : 1 + a], CUDA_R_8I, (int) rows, state->panel_b, CUDA_R_8I,
-                             (int) rows, &add,
-                             (int32_t *) part->sums + (slot + (size_t) (a + planes * b)) * part->slot_size, CUDA_R_32I,
-                             (int) part->ld, CUBLAS_COMPUTE_32I, CUBLAS_GEMM_DEFAULT));
+  const int m = (int) round_up(part->count_a, 16), n = (int) round_up(part->count_b, 16), ld = (int) rows.count;
+  const int32_t one = 1, add = rows.first > 0;
+  for (int at = 0; at < count; at++) {
+    const int a = of->of[at].a, b = of->of[at].b;
+    int32_t *out = (int32_t *) part->sums + (size_t) (slot + at) * part->slot_size;
+    if (at == 0 || b != of->of[at - 1].b)
+      WEFT_TRY(expand(ctx, state, part->first_b, (uint32_t) n, rows.first, rows.count, digits, b, state->panel_b));
+    BLAS(weft_blas.gemm_ex(state->blas, CUBLAS_OP_T, CUBLAS_OP_N, m, n, ld, &one, state->panel_a[a], CUDA_R_8I, ld,
+                           state->panel_b, CUDA_R_8I, ld, &add, out, CUDA_R_32I, (int) part->ld, CUBLAS_COMPUTE_32I,
+                           CUBLAS_GEMM_DEFAULT));
+  }
+done:
+  return st;
+}
+
+/* The digits of a column times what is known, and its highest ones times what is missing. */
+static weft_status multiply_column(weft_ctx *ctx, const screen *state, size_t l, int gaps, tile_rows rows)
+{
+  weft_status st = WEFT_OK;
+  const scan_column *column = &state->columns[l];
+  const bool levels = l == 0 || state->copies == 2;
+  const products *known = levels ? &by_levels : &by_copies, *lost = levels ? &lost_levels : &lost_copies;
+  const int lost_count = l > state->job->k ? lost->count : lost->count - 1;
+  for (int d = 0; d < column->digits; d++) {
+    const int8_t *digits = state->digits_of[l] + (size_t) d * state->stride;
+    const int place = d - (column->digits - column->lost_digits);
+    WEFT_TRY(multiply(ctx, state, column->slot + d * known->count, digits, known, known->count, rows));
+    if (gaps && place >= 0)
+      WEFT_TRY(multiply(ctx, state, column->lost_slot + place * lost_count, digits, lost, lost_count, rows));
+  }
+done:
+  return st;
+}
+
+/* Counts of missing genotypes, and the squares where both are missing. */
+static weft_status multiply_absent(weft_ctx *ctx, const screen *state, tile_rows rows)
+{
+  weft_status st = WEFT_OK;
+  const scan_tile *part = &state->tile;
+  WEFT_TRY(multiply(ctx, state, part->count_slot, NULL, &lost_levels, lost_levels.count, rows));
+  for (int d = 0; d < WEFT_SCAN_SQUARE_DIGITS; d++) {
+    const size_t at = (size_t) d * state->stride;
+    WEFT_TRY(multiply(ctx, state, part->leverage_slot + d, state->digits_of_leverage + at, &both_absent, 1, rows));
+    for (size_t e = 0; e < state->job->outcomes; e++)
+      WEFT_TRY(multiply(ctx, state, state->columns[1 + state->job->k + e].square_slot + d,
+                        state->digits_of_squares[e] + at, &both_absent, 1, rows));
   }
 done:
   return st;
 }
 
 /* All products of a tile. fresh: its earlier variants are not yet expanded. */
-static weft_status multiply_tile(weft_ctx *ctx, const screen *state, int fresh, double done_tiles, double tiles)
+static weft_status multiply_tile(weft_ctx *ctx, const screen *state, int fresh, int gaps, double done_tiles,
+                                 double tiles)
 {
   weft_status st = WEFT_OK;
   const scan_tile *part = &state->tile;
@@ -565,21 +824,18 @@ static weft_status multiply_tile(weft_ctx *ctx, const screen *state, int fresh, 
   const uint32_t wide = (uint32_t) std::min<size_t>(state->side_a, round_up(state->variants - part->first_a, 16));
   int launched = 0;
   for (size_t row = 0; row < state->stride; row += state->rows) {
-    const size_t rows = std::min(state->rows, state->stride - row);
-    for (int plane = state->copies == 1 ? 0 : 1; (fresh || state->rows < state->stride) && plane < 3; plane++)
-      WEFT_TRY(expand(ctx, state, part->first_a, wide, row, rows, NULL, plane, state->panel_a[plane]));
-    WEFT_TRY(multiply(ctx, state, 0, NULL, 0, row, rows));
+    const tile_rows rows = { row, std::min(state->rows, state->stride - row) };
+    for (int plane = 0; (fresh || state->rows < state->stride) && plane < PLANES; plane++)
+      if (state->panel_a[plane])
+        WEFT_TRY(expand(ctx, state, part->first_a, wide, row, rows.count, NULL, plane, state->panel_a[plane]));
+    WEFT_TRY(multiply(ctx, state, 0, NULL, &by_levels, by_levels.count, rows));
+    if (gaps) WEFT_TRY(multiply_absent(ctx, state, rows));
     for (size_t l = 0; l < all; l++) {
-      const scan_column *column = &state->columns[l];
-      const int by_copies = l > 0 && state->copies == 1;
-      if (column->slot < 0) continue;
-      for (int d = 0; d < column->digits; d++) {
-        WEFT_TRY(multiply(ctx, state, (size_t) (column->slot + d * (by_copies ? 1 : 4)),
-                          state->digits_of[l] + (size_t) d * state->stride, by_copies, row, rows));
-        if (++launched % POLL_AFTER) continue;
-        WEFT_CUDA(cudaStreamSynchronize(state->mem->stream));
-        WEFT_TRY(weft_poll(ctx, done_tiles, tiles));
-      }
+      if (state->columns[l].slot < 0) continue;
+      WEFT_TRY(multiply_column(ctx, state, l, gaps, rows));
+      if (++launched % POLL_AFTER) continue;
+      WEFT_CUDA(cudaStreamSynchronize(state->mem->stream));
+      WEFT_TRY(weft_poll(ctx, done_tiles, tiles));
     }
   }
 done:
@@ -600,7 +856,7 @@ static void shrink_pool(screen *state)
 }
 
 /* Scores a tile, and fetches what passes. *fine: 0 where that is too much. */
-template <int L> static weft_status score(weft_ctx *ctx, screen *state, int *fine)
+template <int L, bool GAPS> static weft_status score(weft_ctx *ctx, screen *state, int *fine)
 {
   weft_status st = WEFT_OK;
   scan_tile *part = &state->tile;
@@ -608,9 +864,9 @@ template <int L> static weft_status score(weft_ctx *ctx, screen *state, int *fin
   const cudaStream_t stream = state->mem->stream;
   uint32_t count;
   WEFT_CUDA(cudaMemsetAsync(part->count, 0, sizeof *part->count, stream));
-  score_tile<L, false><<<blocks, THREADS, 0, stream>>>(*part);
+  score_tile<L, GAPS, false><<<blocks, THREADS, 0, stream>>>(*part);
   WEFT_CUDA(cudaGetLastError());
-  score_tile<L, true><<<blocks, THREADS, 0, stream>>>(*part);
+  score_tile<L, GAPS, true><<<blocks, THREADS, 0, stream>>>(*part);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaMemcpyAsync(&count, part->count, sizeof count, cudaMemcpyDeviceToHost, stream));
   WEFT_CUDA(cudaStreamSynchronize(stream));
@@ -627,6 +883,12 @@ template <int L> static weft_status score(weft_ctx *ctx, screen *state, int *fin
   }
 done:
   return st;
+}
+
+static weft_status score_any(weft_ctx *ctx, screen *state, int gaps, int *fine)
+{
+  if (state->copies == 1) return gaps ? score<1, true>(ctx, state, fine) : score<1, false>(ctx, state, fine);
+  return gaps ? score<2, true>(ctx, state, fine) : score<2, false>(ctx, state, fine);
 }
 
 /* Whether a tile has a pair that is searched. */
@@ -655,9 +917,10 @@ static weft_status go_through(weft_ctx *ctx, screen *state, int *fine)
       WEFT_TRY(weft_poll(ctx, fmin(done_tiles, tiles), tiles));
       done_tiles++;
       if (!has_pairs(state)) continue;
-      WEFT_TRY(multiply_tile(ctx, state, fresh, fmin(done_tiles, tiles), tiles));
+      const int gaps = part->first_b + part->count_b > state->whole;
+      WEFT_TRY(multiply_tile(ctx, state, fresh, gaps, fmin(done_tiles, tiles), tiles));
       fresh = 0;
-      WEFT_TRY(state->copies == 1 ? score<1>(ctx, state, fine) : score<2>(ctx, state, fine));
+      WEFT_TRY(score_any(ctx, state, gaps, fine));
     }
   }
 done:
@@ -692,6 +955,7 @@ static weft_status hand_over(weft_ctx *ctx, const screen *state, weft_arena *mem
   std::sort(out->index, out->index + out->count);
   out->count = (size_t) (std::unique(out->index, out->index + out->count) - out->index);
   out->tested = (double) tested;
+  out->most_missing = state->most_missing;
   out->done = 1;
 done:
   weft_arena_end(&own);
@@ -718,6 +982,7 @@ extern "C" weft_status weft_mi_scan_cuda(weft_ctx *ctx, const weft_scan_job *job
   WEFT_TRY(choose_variants(ctx, &host, &state));
   if (state.variants < 2) goto done;
   WEFT_TRY(plan_columns(ctx, &host, &state));
+  if (has_gaps(&state)) WEFT_TRY(plan_gaps(ctx, &host, &state));
   choose_sides(ctx, &state, &fine);
   if (!fine) goto done;
   WEFT_TRY(weft_blas_handle(ctx, device.stream, &state.blas));
