@@ -178,7 +178,7 @@ screened_missing <- 0.1
 # What native code reads of a screen.
 screen_list <- function(model, use, outcomes, df, top, min_score) {
   c(list(basis = model$weighted, root = model$root, outcomes = outcomes, estimated = model$kind == "linear",
-         genotypes = df == 4, side = use$side, most_missing = floor(screened_missing * length(model$rows)), top = top,
+         genotypes = df == 4, side = use$side, max_missing = floor(screened_missing * length(model$rows)), top = top,
          min_score = min_score), near_list(use$near))
 }
 

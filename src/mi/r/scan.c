@@ -46,7 +46,7 @@ static SEXP numbers_at(SEXP result, const char *name, size_t length)
   return weft_result_put(result, name, weft_glue_vector(REALSXP, (double) length));
 }
 
-/* model: list(basis, root, outcomes, estimated, genotypes, side, chromosome, position, distance, most_missing, top,
+/* model: list(basis, root, outcomes, estimated, genotypes, side, chromosome, position, distance, max_missing, top,
  * min_score); see
  * weft_scan_job. list(first, second: variants from 1; score, greatest, tested). */
 SEXP C_weft_mi_scan(SEXP x, SEXP use, SEXP model, SEXP control)
@@ -68,7 +68,7 @@ SEXP C_weft_mi_scan(SEXP x, SEXP use, SEXP model, SEXP control)
   scan->near.chromosome = (const uint32_t *) weft_record_integers_or_null(&given, "chromosome", p);
   scan->near.position = weft_record_doubles_or_null(&given, "position", p);
   scan->near.distance = weft_record_number(&given, "distance");
-  scan->most_missing = weft_record_number(&given, "most_missing");
+  scan->max_missing = weft_record_number(&given, "max_missing");
   scan->top = weft_record_size(&given, "top");
   scan->min_score = weft_record_number(&given, "min_score");
   weft_record_close(&given);

@@ -208,11 +208,11 @@ weft_status weft_mi_scan(weft_ctx *ctx, const weft_mi_ops *ops, const weft_scan_
   for (size_t e = 0; e < scan.outcomes; e++) out->greatest[e] = -INFINITY;
   WEFT_TRY(weft_scan_prepare(ctx, &own, &scan));
   if (ops->scan) WEFT_TRY(ops->scan(ctx, job, scan.counts, &own, &screened));
-  if (!screened.done) screened.most_missing = -1;
-  for (size_t j = 0; j < p; j++) left |= weft_scan_missing(&scan, j) > screened.most_missing;
+  if (!screened.done) screened.max_missing = -1;
+  for (size_t j = 0; j < p; j++) left |= weft_scan_missing(&scan, j) > screened.max_missing;
   if (left) {
     WEFT_TRY(weft_scan_take_tile(&own, p < SIDE ? p : SIDE, &scan));
-    WEFT_TRY(best_of_tiles(ctx, &scan, screened.most_missing, &own, out, &index, &count));
+    WEFT_TRY(best_of_tiles(ctx, &scan, screened.max_missing, &own, out, &index, &count));
   }
   WEFT_TRY(take_threads(&scan, &own, scan.team, job->top, &threads));
   WEFT_TRY(score_pairs(ctx, &scan, index, count, 0, &own, threads));

@@ -24,7 +24,7 @@ typedef struct weft_scan_job {
   int genotypes;       /* all combinations of genotypes in place of the product: up to 4 degrees of freedom */
   const uint8_t *side; /* of each variant, as sides() in R/mi-pairs.R has them; NULL: all pairs */
   weft_mi_near near;
-  double most_missing; /* genotypes of a variant whose pairs a device may screen */
+  double max_missing; /* genotypes of a variant whose pairs a device may screen */
   size_t top;          /* how many pairs to keep */
   double min_score;    /* of a pair that is kept */
 } weft_scan_job;
@@ -41,12 +41,12 @@ typedef struct weft_scan_found {
 weft_status weft_mi_scan(weft_ctx *ctx, const weft_mi_ops *ops, const weft_scan_job *job, weft_arena *mem,
                          weft_scan_found *out);
 
-/* The result of a device's screen: all pairs of variants that both have at most `most_missing` missing genotypes,
+/* The result of a device's screen: all pairs of variants that both have at most `max_missing` missing genotypes,
  * unless `done` is 0. Every pair that may be among the best `top`, or the best of any outcome, is in `index`, each
  * once. In `unsure` are those of which the CPU has to say whether they have a score; `tested` is without them. */
 typedef struct weft_scan_screened {
   int done;
-  double tested, most_missing;
+  double tested, max_missing;
   size_t count, unsure_count;
   uint64_t *index, *unsure;
 } weft_scan_screened;

@@ -33,6 +33,7 @@ __device__ static inline bool unit_at(const mi_counting &args, uint32_t k, tile_
 {
   uint32_t ta, tb;
   if (!place_tile(&args.grid, walk, args.first + k / args.products, &ta, &tb)) return false;
+  if (args.low_a && args.low_a[ta] >= args.high_b[tb]) return false;
   const uint32_t product = k % args.products, planes = args.planes_a * args.planes_b, word = product / planes;
   const uint32_t stratum = word / args.words, of_stratum = word % args.words * (args.packed ? 2 : 1);
   const uint32_t plane_a = product % planes / args.planes_b, plane_b = product % args.planes_b;

@@ -26,7 +26,8 @@ struct mi_counting {
   uint32_t planes_a, planes_b, products;
   int packed; /* a word has the counts of two classes, the first in its high half */
   tile_grid grid;
-  tile_walk start; /* where a walk to tile `first` has come */
+  const uint32_t *low_a, *high_b; /* of each row and column of tiles: counted where low is below high; NULL: all are */
+  tile_walk start;                /* where a walk to tile `first` has come */
   uint64_t first;
   uint32_t units; /* tiles × products */
   uint32_t *out;

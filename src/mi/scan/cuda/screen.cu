@@ -240,7 +240,7 @@ struct screen {
   const double *counts;
   int copies;               /* columns of a variant: L */
   uint32_t variants, whole; /* the first ones have no missing genotypes */
-  double most_missing;      /* of a variant that is here */
+  double max_missing;      /* of a variant that is here */
   uint32_t *place;
   uint8_t *flipped;     /* the counted allele is the more frequent one */
   size_t stride, bytes; /* rows and bytes of a variant */
@@ -340,11 +340,11 @@ static weft_status choose_variants(weft_ctx *ctx, weft_arena *host, screen *stat
   WEFT_TAKE(ones, host, p + 1);
   WEFT_TAKE(twos, host, p + 1);
   WEFT_TAKE(absent, host, p + 1);
-  if (state->job->k <= WEFT_MI_SCAN_GAPS_COLUMNS) state->most_missing = state->job->most_missing;
+  if (state->job->k <= WEFT_MI_SCAN_GAPS_COLUMNS) state->max_missing = state->job->max_missing;
   for (int incomplete = 0; incomplete < 2; incomplete++) {
     for (size_t j = 0; j < p; j++) {
       const double *count = state->counts + j * WEFT_VARIANT_CODES, missing = count[WEFT_GENOTYPE_MISSING];
-      if (incomplete != (missing > 0) || missing > state->most_missing || count[WEFT_VARIANT_OTHER] > 0) continue;
+      if (incomplete != (missing > 0) || missing > state->max_missing || count[WEFT_VARIANT_OTHER] > 0) continue;
       const uint32_t at = state->variants++;
       state->place[at] = (uint32_t) j;
       state->flipped[at] = count[2] > count[0];
@@ -955,7 +955,7 @@ static weft_status hand_over(weft_ctx *ctx, const screen *state, weft_arena *mem
   std::sort(out->index, out->index + out->count);
   out->count = (size_t) (std::unique(out->index, out->index + out->count) - out->index);
   out->tested = (double) tested;
-  out->most_missing = state->most_missing;
+  out->max_missing = state->max_missing;
   out->done = 1;
 done:
   weft_arena_end(&own);

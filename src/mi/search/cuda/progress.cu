@@ -7,34 +7,57 @@
 #define FIRST_BEHIND 3.2e6 /* with a threshold from single attributes: a tile for most multiprocessors */
 #define GROWTH 8           /* then so many times more */
 
-/* Fetches the hits of what ran; *overflow when there were more than fit, and then only a higher threshold is kept. */
+/* Fetches the hits of what ran, as many as there is room for; *count: how many there were. */
+static weft_status fetch(weft_ctx *ctx, mi_collector *collector, unsigned long long *count, size_t *brought)
+{
+  weft_status st = WEFT_OK;
+  WEFT_CUDA(cudaMemcpyAsync(count, collector->hits.count, sizeof *count, cudaMemcpyDeviceToHost, collector->stream));
+  WEFT_CUDA(cudaStreamSynchronize(collector->stream));
+  *brought = *count > collector->hits.capacity ? collector->hits.capacity : (size_t) *count;
+  if (*brought) {
+    WEFT_CUDA(cudaMemcpyAsync(collector->buffer, collector->hits.items, *brought * sizeof *collector->buffer,
+                              cudaMemcpyDeviceToHost, collector->stream));
+    WEFT_CUDA(cudaStreamSynchronize(collector->stream));
+  }
+done:
+  return st;
+}
+
+/* The threshold rises to the k-th best of what was fetched; these will come again, so the k-th itself still passes. */
+static void raise_threshold(mi_collector *collector, size_t brought)
+{
+  weft_scored now;
+  if (!collector->keeper.bounded || collector->keeper.best.k > brought || !collector->keeper.best.k) return;
+  weft_scored_select(collector->buffer, brought, collector->keeper.best.k);
+  const weft_scored kth = collector->buffer[collector->keeper.best.k - 1];
+  now.score = collector->threshold.score;
+  now.index = collector->threshold.index;
+  if (!weft_scored_before(kth, now)) return;
+  collector->threshold.score = kth.score;
+  collector->threshold.index = kth.index + 1;
+}
+
+weft_status weft_mi_raise_threshold(weft_ctx *ctx, mi_collector *collector)
+{
+  weft_status st = WEFT_OK;
+  unsigned long long count;
+  size_t brought;
+  WEFT_TRY(fetch(ctx, collector, &count, &brought));
+  raise_threshold(collector, brought);
+done:
+  return st;
+}
+
+/* Collects the hits of what ran; *overflow when there were more than fit, and then only a higher threshold is kept. */
 static weft_status collect(weft_ctx *ctx, mi_collector *collector, int *overflow)
 {
   weft_status st = WEFT_OK;
   unsigned long long count;
   size_t brought;
-  WEFT_CUDA(cudaMemcpyAsync(&count, collector->hits.count, sizeof count, cudaMemcpyDeviceToHost, collector->stream));
-  WEFT_CUDA(cudaStreamSynchronize(collector->stream));
+  WEFT_TRY(fetch(ctx, collector, &count, &brought));
   *overflow = count > collector->hits.capacity;
-  brought = *overflow ? collector->hits.capacity : (size_t) count;
-  if (brought) {
-    WEFT_CUDA(cudaMemcpyAsync(collector->buffer, collector->hits.items, brought * sizeof *collector->buffer,
-                              cudaMemcpyDeviceToHost, collector->stream));
-    WEFT_CUDA(cudaStreamSynchronize(collector->stream));
-  }
   if (*overflow) {
-    /* the threshold may rise to the k-th best of what was seen, but these pairs will come again */
-    if (collector->keeper.bounded && collector->keeper.best.k <= brought) {
-      weft_scored_select(collector->buffer, brought, collector->keeper.best.k);
-      const weft_scored kth = collector->buffer[collector->keeper.best.k - 1];
-      weft_scored now;
-      now.score = collector->threshold.score;
-      now.index = collector->threshold.index;
-      if (weft_scored_before(kth, now)) {
-        collector->threshold.score = kth.score;
-        collector->threshold.index = kth.index + 1;
-      }
-    }
+    raise_threshold(collector, brought);
     goto done;
   }
   for (size_t k = 0; k < brought; k++)

@@ -32,6 +32,10 @@ struct mi_runner {
 /* Runs all units: what they append to the hits is collected, and raises the threshold. */
 weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *collector, const mi_runner *runner);
 
+/* Raises the threshold to the last of the best among what was appended to the hits, and keeps none of these: they will
+ * come again. */
+weft_status weft_mi_raise_threshold(weft_ctx *ctx, mi_collector *collector);
+
 /* Sends the positions of all columns, by which neighbours are recognised, to the device. */
 weft_status weft_mi_send_near(weft_device_arena *mem, const weft_mi_near *near, size_t columns, weft_mi_near *out);
 

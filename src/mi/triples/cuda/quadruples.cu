@@ -16,8 +16,11 @@
 
 #define SIDE_PAIRS 2048u /* of a panel, for three levels; a multiple of 16 tiles of 128 */
 #define SIDE_BINARY 8192u
-#define STRIP 8       /* rows of a tile that a block scores */
-#define ROUNDING 4e-5 /* of the rows: more than single precision takes off the information, in bits */
+#define SIDE_FEW_BINARY 4096u /* up to FEW_PAIRS of them */
+#define FEW_PAIRS 65536u
+#define SAMPLED_TILES 64u /* scored for a first threshold, a strip of each */
+#define STRIP 8           /* rows of a tile that a block scores */
+#define ROUNDING 4e-5     /* of the rows: more than single precision takes off the information, in bits */
 #define PAIR_THREADS 256
 #define AT_ONCE 1.5e13 /* products of rows between two polls */
 
@@ -197,6 +200,7 @@ struct quad_job {
   uint32_t planes, attributes, room, pairs, side; /* room: for attributes; side: pairs of a panel */
   uint32_t *plane_row;
   uint2 *pairs_a, *pairs_b;
+  uint32_t *low_b, *high_c; /* of each tile of 128 pairs (a, b), its least b; of each of 256 (c, d), its greatest c */
   uint8_t *singles, *panel_a, *panel_b;
   uint32_t *two, *with_a, *with_b, *four;
   uint2 *panels; /* host: numbers of panels that have quadruples */
@@ -236,9 +240,11 @@ done:
   return st;
 }
 
-/* Counts all products of planes of rows_a by rows_b. */
+/* Counts all products of planes of rows_a by rows_b. pairs: of pairs from first_a and first_b on, but for tiles without
+ * a quadruple. */
 static weft_status count(weft_ctx *ctx, const quad_job *job, const uint8_t *a, uint32_t rows_a, uint32_t planes_a,
-                         const uint8_t *b, uint32_t rows_b, uint32_t planes_b, uint32_t *out, quad_counts *made)
+                         const uint8_t *b, uint32_t rows_b, uint32_t planes_b, uint32_t *out, quad_counts *made,
+                         const uint2 *firsts)
 {
   mi_counting units;
   memset(&units, 0, sizeof units);
@@ -255,6 +261,10 @@ static weft_status count(weft_ctx *ctx, const quad_job *job, const uint8_t *a, u
   units.grid.tiles_b = rows_b / ROWS_B;
   units.units = (uint32_t) (tiles_of(&units.grid) * units.products);
   units.out = out;
+  if (firsts) {
+    units.low_a = job->low_b + firsts->x / ROWS_A;
+    units.high_b = job->high_c + firsts->y / ROWS_B;
+  }
   *made = { out, units.grid.tiles_b, units.products };
   return weft_mi_count_products(ctx, &units, job->stream);
 }
@@ -265,7 +275,8 @@ static weft_status place_all(weft_ctx *ctx, weft_device_arena *mem, weft_arena *
   weft_status st = WEFT_OK;
   const weft_mi_pack *pack = job->pack;
   const uint32_t p = job->attributes, sides = (job->pairs + job->side - 1) / job->side;
-  uint32_t *order, *rows, *ordered;
+  const uint32_t tiles = (job->pairs + job->side) / ROWS_A + 1; /* of the last panel, too */
+  uint32_t *order, *rows, *ordered, *low_b, *high_c;
   uint2 *pairs_a, *pairs_b;
   size_t at = 0;
   WEFT_TAKE(order, host, p);
@@ -273,6 +284,8 @@ static weft_status place_all(weft_ctx *ctx, weft_device_arena *mem, weft_arena *
   WEFT_TAKE(ordered, host, (size_t) job->planes * p);
   WEFT_TAKE(pairs_a, host, job->pairs);
   WEFT_TAKE(pairs_b, host, job->pairs);
+  WEFT_TAKE(low_b, host, tiles);
+  WEFT_TAKE(high_c, host, tiles);
   WEFT_TAKE(job->panels, host, (size_t) sides * sides);
   std::iota(order, order + p, 0u);
   std::sort(order, order + p, [&](uint32_t x, uint32_t y) { return pack->column[x] < pack->column[y]; });
@@ -289,6 +302,12 @@ static weft_status place_all(weft_ctx *ctx, weft_device_arena *mem, weft_arena *
       const uint32_t last = std::min(job->pairs, (y + 1) * job->side) - 1;
       if (pairs_a[x * job->side].y < pairs_b[last].x) job->panels[job->count++] = make_uint2(x, y);
     }
+  for (uint32_t tile = 0; tile < tiles; tile++) {
+    low_b[tile] = tile * ROWS_A < job->pairs ? pairs_a[tile * ROWS_A].y : UINT32_MAX;
+    high_c[tile] = tile * ROWS_B < job->pairs ? pairs_b[std::min(job->pairs, (tile + 1) * ROWS_B) - 1].x : 0;
+  }
+  WEFT_TRY(weft_device_send(mem, low_b, tiles, &job->low_b));
+  WEFT_TRY(weft_device_send(mem, high_c, tiles, &job->high_c));
   WEFT_TRY(weft_device_send(mem, ordered, (size_t) job->planes * p, &job->plane_row));
   WEFT_TRY(weft_device_send(mem, pairs_a, job->pairs, &job->pairs_a));
   WEFT_TRY(weft_device_send(mem, pairs_b, job->pairs, &job->pairs_b));
@@ -318,12 +337,9 @@ static float lowest_sum(const quad_job *job, const mi_threshold *threshold)
   return (float) (mi * n + (double) job->pack->class_fixed * job->pack->f.unit - ROUNDING * n - 1e-3);
 }
 
-/* Counts and scores panels first .. first + count - 1. */
-static weft_status run_panels(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t panels)
+static quad_args args_of(const quad_job *job, const mi_collector *collector)
 {
-  weft_status st = WEFT_OK;
-  quad_job *job = (quad_job *) data;
-  const uint32_t single = job->planes, pair = single * single, side = job->side;
+  const uint32_t single = job->planes, pair = single * single;
   quad_args args;
   memset(&args, 0, sizeof args);
   args.two = { job->two, job->room / ROWS_B, pair };
@@ -339,27 +355,57 @@ static weft_status run_panels(weft_ctx *ctx, void *data, mi_collector *collector
   args.class_fixed = job->pack->class_fixed;
   args.threshold = collector->threshold;
   args.hits = collector->hits;
-  for (uint64_t k = first; k < first + panels; k++) {
-    const uint2 now = job->panels[k];
-    args.first_a = now.x * side;
-    args.first_b = now.y * side;
-    if (now.x != job->held) {
-      WEFT_TRY(
-          arrange(ctx, job, job->pairs_a, args.first_a, std::min(side, job->pairs - args.first_a), side, job->panel_a));
-      WEFT_TRY(count(ctx, job, job->panel_a, side, pair, job->singles, job->room, single, job->with_a, &args.with_a));
-      job->held = now.x;
-    }
+  return args;
+}
+
+/* Counts and scores a panel: `blocks` of it. */
+static weft_status run_panel(weft_ctx *ctx, quad_job *job, uint2 now, dim3 blocks, quad_args args)
+{
+  weft_status st = WEFT_OK;
+  const uint32_t single = job->planes, pair = single * single, side = job->side;
+  const uint2 firsts = make_uint2(now.x * side, now.y * side);
+  args.first_a = firsts.x;
+  args.first_b = firsts.y;
+  if (now.x != job->held) {
+    WEFT_TRY(arrange(ctx, job, job->pairs_a, firsts.x, std::min(side, job->pairs - firsts.x), side, job->panel_a));
     WEFT_TRY(
-        arrange(ctx, job, job->pairs_b, args.first_b, std::min(side, job->pairs - args.first_b), side, job->panel_b));
-    WEFT_TRY(count(ctx, job, job->singles, job->room, single, job->panel_b, side, pair, job->with_b, &args.with_b));
-    WEFT_TRY(count(ctx, job, job->panel_a, side, pair, job->panel_b, side, pair, job->four, &args.four));
-    const dim3 blocks(ROWS_A / STRIP, (unsigned) tiles_for(side, side));
-    if (single == 1)
-      score_quadruples<1><<<blocks, ROWS_B, 0, job->stream>>>(args);
-    else
-      score_quadruples<2><<<blocks, ROWS_B, 0, job->stream>>>(args);
-    WEFT_CUDA(cudaGetLastError());
+        count(ctx, job, job->panel_a, side, pair, job->singles, job->room, single, job->with_a, &args.with_a, NULL));
+    job->held = now.x;
   }
+  WEFT_TRY(arrange(ctx, job, job->pairs_b, firsts.y, std::min(side, job->pairs - firsts.y), side, job->panel_b));
+  WEFT_TRY(count(ctx, job, job->singles, job->room, single, job->panel_b, side, pair, job->with_b, &args.with_b, NULL));
+  WEFT_TRY(count(ctx, job, job->panel_a, side, pair, job->panel_b, side, pair, job->four, &args.four, &firsts));
+  if (single == 1)
+    score_quadruples<1><<<blocks, ROWS_B, 0, job->stream>>>(args);
+  else
+    score_quadruples<2><<<blocks, ROWS_B, 0, job->stream>>>(args);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+/* Panels first .. first + count - 1. */
+static weft_status run_panels(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t panels)
+{
+  weft_status st = WEFT_OK;
+  quad_job *job = (quad_job *) data;
+  const dim3 blocks(ROWS_A / STRIP, (unsigned) tiles_for(job->side, job->side));
+  const quad_args args = args_of(job, collector);
+  for (uint64_t k = first; k < first + panels; k++) WEFT_TRY(run_panel(ctx, job, job->panels[k], blocks, args));
+done:
+  return st;
+}
+
+/* Scores a strip of some tiles, for a threshold: without one, almost every warp of the first panels would score
+ * exactly. */
+static weft_status sample(weft_ctx *ctx, quad_job *job, mi_collector *collector)
+{
+  weft_status st = WEFT_OK;
+  const uint32_t sides = (job->pairs + job->side - 1) / job->side;
+  const unsigned tiles = (unsigned) std::min<size_t>(SAMPLED_TILES, tiles_for(job->side, job->side));
+  WEFT_CUDA(cudaMemsetAsync(collector->hits.count, 0, sizeof *collector->hits.count, job->stream));
+  WEFT_TRY(run_panel(ctx, job, make_uint2(0, sides / 2), dim3(1, tiles), args_of(job, collector)));
+  WEFT_TRY(weft_mi_raise_threshold(ctx, collector));
 done:
   return st;
 }
@@ -388,12 +434,14 @@ weft_status weft_mi_quadruples(weft_ctx *ctx, weft_device_arena *mem, const weft
   job.attributes = (uint32_t) pack->p;
   job.room = (job.attributes + ROWS_B - 1) / ROWS_B * ROWS_B;
   job.pairs = job.attributes * (job.attributes - 1) / 2;
-  job.side = std::min(job.planes == 1 ? SIDE_BINARY : SIDE_PAIRS, (job.pairs + ROWS_B - 1) / ROWS_B * ROWS_B);
+  job.side = job.planes > 1 ? SIDE_PAIRS : job.pairs <= FEW_PAIRS ? SIDE_FEW_BINARY : SIDE_BINARY;
+  job.side = std::min(job.side, (job.pairs + ROWS_B - 1) / ROWS_B * ROWS_B);
   job.held = UINT32_MAX;
   WEFT_TRY(place_all(ctx, mem, &host, &job));
   WEFT_TRY(take_memory(ctx, mem, &job));
   WEFT_TRY(arrange(ctx, &job, NULL, 0, job.attributes, job.room, job.singles));
-  WEFT_TRY(count(ctx, &job, job.singles, job.room, job.planes, job.singles, job.room, job.planes, job.two, &two));
+  WEFT_TRY(count(ctx, &job, job.singles, job.room, job.planes, job.singles, job.room, job.planes, job.two, &two, NULL));
+  if (collector->keeper.bounded) WEFT_TRY(sample(ctx, &job, collector));
   {
     const double limit = fmax(1, AT_ONCE / ((double) pack->n * pow(job.planes, 4)));
     const mi_runner runner = { &job, job.count, limit, run_panels, panels_until };
