@@ -25,8 +25,8 @@ typedef struct weft_scan_job {
   const uint8_t *side; /* of each variant, as sides() in R/mi-pairs.R has them; NULL: all pairs */
   weft_mi_near near;
   double max_missing; /* genotypes of a variant whose pairs a device may screen */
-  size_t top;          /* how many pairs to keep */
-  double min_score;    /* of a pair that is kept */
+  size_t top;         /* how many pairs to keep */
+  double min_score;   /* of a pair that is kept */
 } weft_scan_job;
 
 /* The pairs kept, best first: index i * p + j of variants i < j. greatest: of each outcome over all pairs, -INFINITY

@@ -240,7 +240,7 @@ struct screen {
   const double *counts;
   int copies;               /* columns of a variant: L */
   uint32_t variants, whole; /* the first ones have no missing genotypes */
-  double max_missing;      /* of a variant that is here */
+  double max_missing;       /* of a variant that is here */
   uint32_t *place;
   uint8_t *flipped;     /* the counted allele is the more frequent one */
   size_t stride, bytes; /* rows and bytes of a variant */
