@@ -99,13 +99,12 @@ larger_limits <- function(job) {
 }
 
 # The run from its beginning, with other limits.
-run_again <- function(job, limits) {
+run_again <- function(job, limits, run) {
   job$model$max_clusters <- limits
   alpha <- if (job$model$sample_alpha) c(1, 1) else job$state$alpha[1:2]
   beta <- if (job$model$sample_beta) c(1, 1) else job$state$beta[1:2]
-  nodes <- run_nodes(job)
   start <- pmin(limits, pmax(most_start, job$first_limits))
-  job$state <- start_state(job$graph, job$init, job$model, job$chains, list(alpha = alpha, beta = beta), nodes, start)
+  job$state <- start_state(job$graph, job$init, job$model, job$chains, list(alpha = alpha, beta = beta), start, run)
   job$done <- 0
   job["trace"] <- list(NULL)
   job

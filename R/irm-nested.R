@@ -9,10 +9,13 @@ check_degrees <- function(degrees) {
   abort_input("`degrees` must be TRUE, FALSE or \"compare\".", x = paste0("It is ", describe(degrees), "."))
 }
 
+# The description length is of the whole graph, not a sum over pairs.
+why_all_pairs <- "The model describes all links of a node together. With `degrees = FALSE`, pairs may be missing."
+
 check_nested <- function(family, degrees, missing, control) {
   if (!is.null(missing)) {
     abort_input("`missing` must be NULL with `degrees`: all pairs are observed.",
-                x = paste0("It is ", describe(missing), "."), i = "`hold_out` hides links to measure prediction by.")
+                x = paste0("It is ", describe(missing), "."), i = c(why_all_pairs, "`hold_out` measures prediction."))
   }
   if (family == "gaussian") {
     abort_input("`degrees` must be FALSE for real values.", x = paste0("It is ", describe(degrees), "."),
@@ -27,7 +30,7 @@ check_nested <- function(family, degrees, missing, control) {
 need_all_pairs <- function(graph) {
   if (!length(graph$missing$to)) return(invisible())
   abort_input("`x` must not have missing values with `degrees`: all pairs are observed.",
-              x = sprintf("It has %d.", length(graph$missing$to)))
+              x = sprintf("It has %d.", length(graph$missing$to)), i = why_all_pairs)
 }
 
 # As most_clusters() for the other priors.
@@ -64,17 +67,17 @@ compare_degrees <- function(fit_with) {
   fit
 }
 
-nested_length <- function(graph, row, col, most, upper, degrees) {
+nested_length <- function(graph, row, col, most, upper, degrees, run = NULL) {
   one_mode <- graph$kind != "bipartite"
   .Call(C_weft_irm_nested_length, native_graph(graph),
         list(row = row, col = if (one_mode) integer() else col, upper = upper, clusters = as.double(most),
-             degrees = degrees), run_control("cpu", NULL, FALSE))
+             degrees = degrees), run_control("cpu", run$threads, FALSE))
 }
 
 # Whether the groups gain less than log(20) nats over a single one of each mode.
-nested_worth_nothing <- function(job) {
+nested_worth_nothing <- function(job, run) {
   n <- run_nodes(job)
-  one <- -nested_length(job$graph, integer(n[1L]), integer(n[2L]), job$model$max_clusters, NULL, job$model$degrees)
+  one <- -nested_length(job$graph, integer(n[1L]), integer(n[2L]), job$model$max_clusters, NULL, job$model$degrees, run)
   nothing <- one > max(job$state$best) - log(20)
   c(row = nothing, col = nothing)
 }

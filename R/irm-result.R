@@ -2,7 +2,7 @@
 
 coassignment_limit <- 2000L
 
-irm_result <- function(job, call, started) {
+irm_result <- function(job, call, started, run = NULL) {
   graph <- job$graph
   one_mode <- graph$kind != "bipartite"
   n <- c(graph$links$n_row, graph$links$n_col)
@@ -13,15 +13,15 @@ irm_result <- function(job, call, started) {
   col <- if (one_mode) row else by_size(best$col[, chain], names$col)
   alpha <- matrix(job$state$alpha, 4L)[3:4, chain]
   beta <- matrix(job$state$beta, 4L)[3:4, chain]
-  blocks <- irm_blocks(graph, row - 1L, col - 1L)
+  blocks <- irm_blocks(graph, row - 1L, col - 1L, run)
   nested <- job$model$nested
-  flat <- if (nested) nested_worth_nothing(job)
+  flat <- if (nested) nested_worth_nothing(job, run)
           else worth_nothing(blocks, graph$kind, job$family, row, col, alpha, beta)
   values <- graph$values
   if (any(flat)) {
     if (flat[["row"]]) row[] <- 1L
     if (flat[["col"]]) col[] <- 1L
-    blocks <- irm_blocks(graph, row - 1L, col - 1L)
+    blocks <- irm_blocks(graph, row - 1L, col - 1L, run)
   }
   burn_in <- job$burn_in %||% (job$done %/% 2)
   after <- seq.int(burn_in + 1, length.out = job$done - burn_in)
@@ -54,7 +54,7 @@ irm_result <- function(job, call, started) {
     type = graph$kind, family = job$family, sampler = job$sampler, burn_in = burn_in, backend = job$backend,
     reason = job$reason, call = call, run = job
   ))
-  if (!is.null(job$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
+  if (!is.null(job$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit, run)
   fit$run$seconds <- job$seconds + proc.time()[[3L]] - started
   fit$run[c("checkpoint", "save_every")] <- NULL
   fit
@@ -119,8 +119,8 @@ by_size <- function(z, names = NULL) {
   out
 }
 
-irm_blocks <- function(graph, row, col) {
-  .Call(C_weft_irm_blocks, native_graph(graph), native_partition(row, col), run_control("cpu", NULL, FALSE))
+irm_blocks <- function(graph, row, col, run = NULL) {
+  .Call(C_weft_irm_blocks, native_graph(graph), native_partition(row, col), run_control("cpu", run$threads, FALSE))
 }
 
 block_mean <- function(blocks, family, beta) {
@@ -315,7 +315,7 @@ without_pairs <- function(graph, held) {
   graph
 }
 
-held_out_scores <- function(fit) {
+held_out_scores <- function(fit, run) {
   held <- fit$held_out
   use <- each_sample(fit, held$row, held$col, function(links, pairs, beta, squares, rates) {
     if (!is.null(rates)) {
@@ -330,7 +330,7 @@ held_out_scores <- function(fit) {
       p <- (links + beta[1L]) / (pairs + sum(beta))
       cbind(p, ifelse(held$count > 0, p, 1 - p))
     }
-  })
+  }, run = run)
   mean_of <- Reduce(`+`, use) / length(use)
   link <- held$count > 0
   list(auc = if (any(link) && !all(link)) irm_auc(mean_of[, 1L], link) else NA_real_,
@@ -339,7 +339,7 @@ held_out_scores <- function(fit) {
 
 # f(links, pairs, beta, squares, rates) of the blocks that pairs (row, col) fall into, for each of at most `most`
 # samples; `rates` are nested groups' and NULL otherwise.
-each_sample <- function(fit, row, col, f, most = 100L) {
+each_sample <- function(fit, row, col, f, most = 100L, run = NULL) {
   job <- fit$run
   samples <- kept_samples(job, fit$burn_in)
   one_mode <- fit$type != "bipartite"
@@ -352,7 +352,7 @@ each_sample <- function(fit, row, col, f, most = 100L) {
   lapply(use, function(s) {
     z <- samples$row[, s]
     w <- if (one_mode) z else samples$col[, s]
-    blocks <- irm_blocks(job$graph, z, w)
+    blocks <- irm_blocks(job$graph, z, w, run)
     at <- cbind(z[row], w[col]) + 1L
     beta <- if (is.null(sweep)) fit$beta else job$trace$beta[sweep[s], , chain[s]]
     rates <- if (job$model$nested) nested_rates(job$graph, z, w, row, col, blocks, degree)

@@ -113,7 +113,7 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
   )
   fit_with <- function(degrees) {
     job$model$degrees <- degrees
-    job$state <- start_state(graph, job$init, job$model, chains, prior, nodes, most$start)
+    job$state <- start_state(graph, job$init, job$model, chains, prior, most$start, run)
     run_irm(job, call, started, run, ranks)
   }
   call <- match.call()
@@ -270,13 +270,13 @@ init_codes <- function(init, nodes) {
 
 # `start`: how many clusters of each mode there are at most without `init`. Chains start from random nodes, each with
 # those that have most in common with it (src/irm/cpu/start.c); of real values from random clusters.
-start_state <- function(graph, init, model, chains, prior, nodes, start = model$max_clusters) {
+start_state <- function(graph, init, model, chains, prior, start = model$max_clusters, run = NULL) {
   labels <- if (!is.null(init)) given_start(init, model$max_clusters, chains)
-            else if (!is.null(graph$values)) random_start(start, model$key, chains, nodes)
+            else if (!is.null(graph$values)) random_start(start, model$key, chains, run_nodes(list(graph = graph)))
             else .Call(C_weft_irm_start, native_graph(graph),
                        list(clusters = as.double(if (model$nested) model$max_clusters else start), chains = chains,
                             key = as.double(model$key), nested = model$nested, degrees = model$degrees),
-                       run_control("cpu", NULL, FALSE))
+                       run_control("cpu", run$threads, FALSE))
   upper <- if (!model$nested) integer() else labels$upper %||% integer(nested_words(model$max_clusters) * chains)
   list(row = labels$row, col = labels$col, alpha = rep(rep(prior$alpha, 2L), chains),
        beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels$row,
@@ -308,9 +308,9 @@ run_irm <- function(job, call, started, run, ranks = NULL) {
     job <- run_sweeps(job, run, ranks)
     limits <- larger_limits(job)
     if (is.null(limits)) break
-    job <- run_again(job, limits)
+    job <- run_again(job, limits, run)
   }
-  fit <- irm_result(job, call, started)
+  fit <- irm_result(job, call, started, run)
   warn_truncated(fit)
   fit
 }

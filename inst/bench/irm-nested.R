@@ -2,8 +2,11 @@
 # Rscript irm-nested.R planted             planted degree-corrected graphs of four difficulties, and noise with hubs
 # Rscript irm-nested.R graphs FILE...      edge lists "from to [weight]", numbers from 1 (directed), and *.gml[.gz]:
 #                                          description lengths beside graph-tool's best of ten (irm-nested.py, where
-#                                          /usr/bin/python3 has it), both by its entropy(); X_truth.tsv: NMI
-# Rscript irm-nested.R large NODES LINKS GROUPS   one planted graph, one chain of one sweep
+#                                          /usr/bin/python3 has it; --runs R: of R), both by its entropy(); X_truth.tsv:
+#                                          NMI
+# Rscript irm-nested.R real                ten real graphs that come with graph-tool: what a default call finds, and
+#                                          what it says of its convergence
+# Rscript irm-nested.R large NODES LINKS GROUPS [INSIDE]   one planted graph, one chain of one sweep
 library(weft)
 source("inst/bench/bench.R")
 machine_line()
@@ -56,17 +59,20 @@ if (args[1L] == "planted") {
 if (args[1L] == "large") {
   set.seed(1)
   size <- as.numeric(args[2:4])
-  made <- planted_hubs(size[1L], size[2L], size[3L], 0.7)
+  made <- planted_hubs(size[1L], size[2L], size[3L], if (length(args) > 4L) as.numeric(args[5L]) else 0.7)
   got <- fit_nested(made$links, size[1L], family = "poisson", chains = 1, sweeps = 1)
   cat(sprintf("%.0f nodes, %.0f links, %.0f groups: ", size[1L], size[2L], size[3L]))
-  cat(sprintf("%d groups, NMI %.4f, %.0f s (processors %.0f)\n", max(got$fit$row_cluster),
-              irm_nmi(got$fit$row_cluster, made$z), got$seconds, got$processor))
+  status <- "/proc/self/status"
+  peak <- if (file.exists(status)) grep("VmHWM", readLines(status), value = TRUE) else "VmHWM 0"
+  cat(sprintf("%d groups, NMI %.4f, %.0f s (processors %.0f), %.2f GB at most\n", max(got$fit$row_cluster),
+              irm_nmi(got$fit$row_cluster, made$z), got$seconds, got$processor,
+              as.numeric(gsub("[^0-9]", "", peak)) / 1e6))
 }
 
 read_links <- function(file) {
   if (!grepl("gml", file)) {
-    links <- utils::read.table(file)
-    return(list(links = links[1:2], n = max(links[1:2]), type = "directed"))
+    links <- utils::read.table(file)[1:2]
+    return(list(links = unique(links[links[[1L]] != links[[2L]], ]), n = max(links), type = "directed"))
   }
   lines <- readLines(file)
   numbers <- function(what) {
@@ -78,7 +84,37 @@ read_links <- function(file) {
   list(links = data.frame(at[, 1L], at[, 2L]), n = length(ids), type = "undirected")
 }
 
-if (args[1L] == "graphs") for (file in args[-1L]) {
+# A graph of graph-tool's collection.
+from_collection <- function(name) {
+  folder <- tempfile("nested")
+  dir.create(folder)
+  about <- system2("/usr/bin/python3", c(bench_file("irm-nested.py"), "collection", name, folder), TRUE, FALSE)
+  about <- strsplit(utils::tail(about, 1L), " ")[[1L]]
+  at <- as.matrix(utils::read.csv(file.path(folder, "links.csv"), header = FALSE)) + 1
+  if (about[2L] == "undirected") at <- cbind(pmin(at[, 1L], at[, 2L]), pmax(at[, 1L], at[, 2L]))
+  at <- unique(at[at[, 1L] != at[, 2L], ])
+  list(links = data.frame(at[, 1L], at[, 2L]), n = as.numeric(about[1L]), type = about[2L])
+}
+
+if (args[1L] == "real") {
+  names <- c("karate", "dolphins", "lesmis", "polbooks", "adjnoun", "football", "serengeti-foodweb", "celegansneural",
+             "netscience", "polblogs")
+  for (name in if (length(args) > 1L) args[-1L] else names) {
+    graph <- from_collection(name)
+    started <- proc.time()
+    fit <- irm(graph$links, graph$type, prior = irm_prior(degrees = "compare"), seed = 1, control = list(dim = graph$n),
+               run = weft_run("cpu", progress = FALSE))
+    seconds <- proc.time() - started
+    cat(sprintf("%s: %.0f nodes, %d links, %s; %d groups, levels %s; with degrees %.1f, without %.1f nats; ", name,
+                graph$n, nrow(graph$links), graph$type, max(fit$row_cluster),
+                paste(apply(fit$levels$row, 2L, max), collapse = " "), fit$compared$description_length[1L],
+                fit$compared$description_length[2L]))
+    cat(sprintf("NMI of chains %.2f; %.0f s (processors %.0f)\n  %s\n", fit$nmi$nmi, seconds[[3L]], sum(seconds[1:2]),
+                weft:::rhat_text(fit)))
+  }
+}
+
+if (args[1L] == "graphs") for (file in setdiff(args[-1L], c("--runs", option("runs", "")))) {
   graph <- read_links(file)
   got <- fit_nested(graph$links, graph$n, graph$type)
   folder <- tempfile("nested")
@@ -93,5 +129,6 @@ if (args[1L] == "graphs") for (file in args[-1L]) {
     z <- utils::read.table(truth)[[2L]]
     cat(sprintf("  truth: %d groups, NMI %.3f\n", length(unique(z)), irm_nmi(got$fit$row_cluster, z)))
   }
-  system2("/usr/bin/python3", c(bench_file("irm-nested.py"), folder, graph$n, graph$type), stderr = FALSE)
+  system2("/usr/bin/python3", c(bench_file("irm-nested.py"), folder, graph$n, graph$type, option("runs", 10)),
+          stderr = FALSE)
 }

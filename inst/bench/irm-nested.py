@@ -1,13 +1,21 @@
 # A nested partition by graph-tool's entropy() of the nested, degree-corrected block model, and the best that graph-tool
 # finds in ten runs, with its seconds.
-# python3 irm-nested.py FOLDER nodes directed|undirected     FOLDER: links.csv, levels.csv (numbers from 0)
+# python3 irm-nested.py FOLDER nodes directed|undirected [runs]   FOLDER: links.csv, levels.csv (numbers from 0)
+# python3 irm-nested.py collection NAME FOLDER   writes a graph that comes with graph-tool: links.csv, and nodes and kind
 import sys, time, warnings
 import numpy as np
 
 warnings.simplefilter("ignore")
 import graph_tool.all as gt
 
+if sys.argv[1] == "collection":
+    g = gt.collection.data[sys.argv[2]]
+    np.savetxt(sys.argv[3] + "/links.csv", g.get_edges()[:, :2], "%d", ",")
+    print(g.num_vertices(), "directed" if g.is_directed() else "undirected")
+    sys.exit()
+
 folder, n, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+runs = int(sys.argv[4]) if len(sys.argv) > 4 else 10
 g = gt.Graph(directed=kind == "directed")
 g.add_vertex(n)
 g.add_edge_list(np.loadtxt(folder + "/links.csv", delimiter=",", dtype=int, ndmin=2))
@@ -21,11 +29,11 @@ for column in levels.T:
 state = gt.NestedBlockState(g, bs=bs, state_args=dict(deg_corr=True))
 print("  weft's partition by graph-tool: %.2f" % state.entropy())
 lengths, groups, started = [], [], time.time()
-for seed in range(10):
+for seed in range(runs):
     gt.seed_rng(seed + 1)
     np.random.seed(seed + 1)
     found = gt.minimize_nested_blockmodel_dl(g)
     lengths.append(found.entropy())
     groups.append(found.get_levels()[0].get_nonempty_B())
-print("  graph-tool, ten runs: best %.2f (%d groups), median %.2f, %.1f s each"
-      % (min(lengths), groups[int(np.argmin(lengths))], np.median(lengths), (time.time() - started) / 10))
+print("  graph-tool, %d runs: best %.2f (%d groups), median %.2f, %.1f s each"
+      % (runs, min(lengths), groups[int(np.argmin(lengths))], np.median(lengths), (time.time() - started) / runs))

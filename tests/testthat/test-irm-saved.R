@@ -10,7 +10,9 @@ saved_fits <- function() {
   list(
     bipartite = irm(saved_graph(), chains = 2, sweeps = 6, seed = 1, hold_out = 0.1, control = list(thin = 2)),
     undirected = irm(matrix(1, 5, 5) - diag(5), "undirected", "poisson", chains = 1, sweeps = 4, seed = 1,
-                     control = list(thin = 2, self = TRUE))
+                     control = list(thin = 2, self = TRUE)),
+    nested = irm(matrix(c(0, 3, 1, 3, 0, 0, 1, 2, 0), 6, 3), "bipartite", "poisson", chains = 2, sweeps = 4, seed = 1,
+                 prior = irm_prior(degrees = TRUE), max_clusters = 3, control = list(thin = 2))
   )
 }
 
@@ -18,7 +20,8 @@ saved_fits <- function() {
 shows <- list(
   print = print, summary = function(x) print(summary(x)), fitted = fitted, coef = coef, nodes = as.data.frame,
   blocks = function(x) as.data.frame(x, what = "blocks"), glance = generics::glance, tidy = generics::tidy,
-  trace = function(x) plot(x, "trace"), eta = function(x) plot(x, "eta"), sizes = function(x) plot(x, "sizes")
+  trace = function(x) plot(x, "trace"), eta = function(x) plot(x, "eta"), sizes = function(x) plot(x, "sizes"),
+  tree = function(x) plot(x, "tree")
 )
 computes <- list(
   predict = function(x) predict(x, cbind(1:2, 1:2)), update = function(x) update(x, sweeps = 1), matrix = plot,

@@ -279,7 +279,7 @@ test_that("runs whose limit is raised are the same from checkpoints, and update(
     run[c("done", "checkpoint", "save_every")] <- list(0, file, 5)
     run["trace"] <- list(NULL)
     codes <- weft:::init_codes(init, c(200, 150))
-    run$state <- weft:::start_state(run$graph, codes, run$model, 2, list(alpha = c(1, 1), beta = c(1, 1)), c(200, 150))
+    run$state <- weft:::start_state(run$graph, codes, run$model, 2, list(alpha = c(1, 1), beta = c(1, 1)))
     weft:::save_checkpoint(run)
     expect_identical(irm_resume(file)[part], fit[part])
   }

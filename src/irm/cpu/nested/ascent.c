@@ -13,8 +13,8 @@
 #define SHRINK 1.25
 /* From this many ends of links on: SHRINK_LARGE, and the path ends when WORSE numbers of groups in a row were worse. */
 #define LARGE 2e6
-#define SHRINK_LARGE 1.6
-enum { WORSE = 3 };
+#define SHRINK_LARGE 2
+enum { WORSE = 2 };
 /* Groups that a start begins with at most; groups for which upper levels are made; visits of all nodes after each
  * join; groups near one that it may join; pieces of a group. */
 enum { MAX_FIRST = 1024, MAX_NESTED = 600, VISITS = 2, NEAR = 10, ALL_NEAR = 40, PIECES = 8 };
@@ -44,17 +44,27 @@ done:
 
 static int groups_of(const irm_level *level) { return level->count[0] + level->count[1]; }
 
+/* What a round of a large graph must gain, per end of a link, not to be in vain. */
+#define WORTHWHILE 1e-6
+
 /* Level after level; ends after two rounds in vain. */
 weft_status irm_nested_descend(weft_ctx *poll, irm_nested *t, int rounds)
 {
   weft_status st = WEFT_OK;
+  const int large = (double) t->ends >= LARGE;
+  const double enough = large ? WORTHWHILE * (double) t->ends : 1e-6;
   int idle = 0;
   for (int round = 0; round < rounds && idle < 2; round++) {
     double by = 0;
     for (int l = 0; l < t->top; l++) {
       if (l && groups_of(&t->level[l - 1]) <= 2) break;
-      WEFT_TRY(irm_nested_visit_all(poll, t, l, 1, 1, &by));
-      by += irm_nested_join(t, l);
+      double last = 0, gain;
+      do {
+        gain = last;
+        WEFT_TRY(irm_nested_visit_all(poll, t, l, 1, 1, &last));
+        gain -= last;
+      } while (large && !l && gain > enough && gain > -0.1 * last);
+      by += last + irm_nested_join(t, l);
       int64_t room = SPLIT_WORK + 2 * t->n;
       for (int n = groups_of(&t->level[l]); n > 0 && room > 0; n--) {
         by += irm_nested_split_merge(t, l, 1);
@@ -62,7 +72,7 @@ weft_status irm_nested_descend(weft_ctx *poll, irm_nested *t, int rounds)
         if (poll) WEFT_TRY(weft_poll(poll, 0, 1));
       }
     }
-    idle = by > -1e-6 ? idle + 1 : 0;
+    idle = by > -enough ? idle + 1 : 0;
   }
 done:
   return st;
@@ -97,11 +107,10 @@ static pair cheapest(irm_nested *t, int l, int32_t r)
   return best;
 }
 
-/* Joins groups until only 1 / SHRINK of each type's are left, or fewer by one. Returns the change of length. */
-static double shrink(irm_nested *t, int l, pair *pairs, int32_t *now)
+/* Joins groups until only 1 / SHRINK of each type's are left, or fewer by one. */
+static void shrink(irm_nested *t, int l, pair *pairs, int32_t *now)
 {
   irm_level *level = &t->level[l];
-  double sum = 0;
   int32_t count = 0, goal[2];
   for (int type = 0; type < 2; type++) {
     goal[type] = (int32_t) ((double) level->count[type] / ((double) t->ends < LARGE ? SHRINK : SHRINK_LARGE));
@@ -121,11 +130,9 @@ static double shrink(irm_nested *t, int l, pair *pairs, int32_t *now)
     while (now[s] != s) s = now[s];
     if (s == r) continue;
     irm_nested_take_group(t, l, r);
-    sum += irm_nested_merge_change(t, l, r, s);
     irm_nested_merge(t, l, r, s);
     now[r] = s;
   }
-  return sum;
 }
 
 /* ---- levels above, and the path ---- */
@@ -197,10 +204,9 @@ static weft_status follow(weft_ctx *poll, irm_nested *t, const path *of, const i
   for (;;) {
     for (int visit = 0; visit < VISITS; visit++) WEFT_TRY(irm_nested_visit_all(poll, t, 0, 1, 0, &by));
     if (level->count[0] <= most[0] && level->count[1] <= most[1] && groups_of(level) <= MAX_NESTED) {
-      double length = by - irm_nested_length_above(t, 1);
       write_upper(t, of->upper, 1, 0);
       WEFT_TRY(make_upper(poll, t, 1, of));
-      length += irm_nested_length_above(t, 1);
+      const double length = irm_nested_length(t);
       worse = length < best ? 0 : worse + 1;
       if (length < best) {
         best = length;
@@ -210,7 +216,7 @@ static weft_status follow(weft_ctx *poll, irm_nested *t, const path *of, const i
       if (worse >= WORSE && (double) t->ends >= LARGE) break;
     }
     if (level->count[0] <= 1 && level->count[1] <= 1) break;
-    by += shrink(t, 0, of->pairs, of->now);
+    shrink(t, 0, of->pairs, of->now);
   }
 done:
   return st;

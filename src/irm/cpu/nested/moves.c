@@ -152,18 +152,31 @@ double irm_nested_visit(irm_nested *t, int l, int32_t first, int32_t last, int c
   return sum;
 }
 
-enum { SPARE_DRAWS = 8 /* of a node in a slice */, FRESH = -2, STAY = -1 };
+/* Draws of a node in a slice, and groups that it tries. */
+enum { SPARE_DRAWS = 16, TRIES = 4, FRESH = -2, STAY = -1 };
 
-/* Where node i would go by the draws of place m of its slice. */
+/* Where node i would go by the draws of place m of its slice: the best of the groups that it tries. */
 static int32_t wanted(irm_nested *view, int32_t i, uint64_t start)
 {
-  const int32_t r = view->level[0].b[i];
+  const irm_level *level = &view->level[0];
+  const int32_t r = level->b[i];
+  int32_t tried[TRIES], best = STAY;
+  double least = -MIN_GAIN;
   view->counter = start;
   if (irm_nested_next(view) < CREATE) return FRESH;
+  if (level->size[r] == 1) return STAY;
   irm_nested_take(view, 0, i);
-  const int32_t s = irm_nested_draw_group(view, 0, irm_type_of(&view->level[0], r));
-  if (s == r || view->level[0].size[r] == 1) return STAY;
-  return irm_nested_change(view, 0, i, s) < -MIN_GAIN ? s : STAY;
+  for (int m = 0; m < TRIES; m++) {
+    int before = 0;
+    const int32_t s = tried[m] = irm_nested_draw_group(view, 0, irm_type_of(level, r));
+    while (tried[before] != s) before++;
+    if (s == r || before < m) continue;
+    const double by = irm_nested_change(view, 0, i, s);
+    if (by >= least) continue;
+    least = by;
+    best = s;
+  }
+  return best;
 }
 
 double irm_nested_visit_slice(irm_nested *t, int32_t first, int32_t last, int create)
@@ -184,10 +197,12 @@ double irm_nested_visit_slice(irm_nested *t, int32_t first, int32_t last, int cr
       continue;
     }
     if (!t->level[0].size[s] || t->level[0].size[t->level[0].b[i]] == 1) continue;
-    const double by = irm_nested_change(t, 0, i, s);
-    if (by > -MIN_GAIN) continue;
+    if (create) {
+      const double by = irm_nested_change(t, 0, i, s);
+      if (by > -MIN_GAIN) continue;
+      sum += by;
+    }
     irm_nested_move(t, 0, i, s);
-    sum += by;
   }
   return sum;
 }

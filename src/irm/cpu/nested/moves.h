@@ -8,7 +8,7 @@
 int32_t irm_nested_shuffle(irm_nested *t, int l);
 double irm_nested_visit(irm_nested *t, int l, int32_t first, int32_t last, int cold, int create);
 /* Visits nodes at level 0 of a large graph, downhill: threads look where the nodes of a slice would go, and those that
- * still gain go there. */
+ * still gain go there; without `create` all go, and the change that is returned is not complete. */
 double irm_nested_visit_slice(irm_nested *t, int32_t first, int32_t last, int create);
 /* One proposal to split a group in two, or to join two of one parent. */
 double irm_nested_split_merge(irm_nested *t, int l, int cold);
