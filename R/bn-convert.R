@@ -1,19 +1,21 @@
 #' Convert networks
 #'
 #' @param x a network: what [bn_learn()], [bn_exact()] or [bn_fit()] returned, an adjacency matrix \[from, to\], a `bn`
-#'   (bnlearn), `graphNEL` or `igraph` object.
-#' @param to `"adjacency"`, `"igraph"`, `"graphNEL"`, `"bnlearn"` (class `bn`), or `"coda"` (the score traces of a
-#'   [bn_learn()] result as an `mcmc.list`).
+#'   or `bn.fit` (bnlearn), `graphNEL` or `igraph` object.
+#' @param to `"adjacency"`, `"igraph"`, `"graphNEL"`, `"bnlearn"` (class `bn`), `"coda"` (the score traces of a
+#'   [bn_learn()] result as an `mcmc.list`), or `"fit"`: a `bn.fit` of bnlearn, with its parameters, in the form that
+#'   [bn_fit()] gives, for [bn_sample()], [bn_log_lik()] and `predict()`. bnlearn need not be installed for that.
 #' @return The network in the requested form. igraph edges have the attribute `posterior` when there is one.
 #' @export
 #' @examples
 #' dag <- matrix(0, 2, 2, dimnames = list(c("a", "b"), c("a", "b")))
 #' dag["a", "b"] <- 1
 #' bn_convert(dag)
-bn_convert <- function(x, to = c("adjacency", "igraph", "graphNEL", "bnlearn", "coda")) {
+bn_convert <- function(x, to = c("adjacency", "igraph", "graphNEL", "bnlearn", "coda", "fit")) {
   need_args("x")
-  to <- check_choice(to, c("adjacency", "igraph", "graphNEL", "bnlearn", "coda"), "to")
+  to <- check_choice(to, c("adjacency", "igraph", "graphNEL", "bnlearn", "coda", "fit"), "to")
   if (to == "coda") return(traces_to_coda(x))
+  if (to == "fit") return(fit_of_bnlearn(x))
   dag <- as_dag(x, arg = "x")
   if (to == "adjacency") return(dag)
   need_package(switch(to, igraph = "igraph", graphNEL = "graph", bnlearn = "bnlearn"), sprintf("`to = \"%s\"`", to))
@@ -53,6 +55,7 @@ as_adjacency <- function(x, nodes, arg) {
   else if (inherits(x, "igraph")) x <- igraph::as_adjacency_matrix(x, sparse = FALSE)
   else if (inherits(x, "graphNEL")) x <- methods::as(x, "matrix")
   else if (inherits(x, "bn")) x <- bnlearn_adjacency(x)
+  else if (inherits(x, "bn.fit")) x <- bnlearn_fit_adjacency(x)
   if (!is.matrix(x) || !(is.numeric(x) || is.logical(x)) || nrow(x) != ncol(x) || anyNA(x)) {
     abort_input(sprintf("`%s` must be a network: a square matrix [from, to], or a network object.", arg),
                 x = paste0("It is ", describe(x), "."))
@@ -107,6 +110,82 @@ bnlearn_adjacency <- function(x) {
   dag <- matrix(0, length(nodes), length(nodes), dimnames = list(nodes, nodes))
   dag[x[["arcs"]]] <- 1
   dag
+}
+
+bnlearn_fit_adjacency <- function(x) {
+  nodes <- names(x)
+  known <- length(nodes) > 0L && all(vapply(unclass(x), function(node) {
+    is.list(node) && is.character(node[["parents"]]) && all(node[["parents"]] %in% nodes)
+  }, NA))
+  if (!known) {
+    abort_input("A network of class `bn.fit` must have named nodes, each with its parents among them.",
+                x = "This one has others, or none of that form.")
+  }
+  dag <- matrix(0, length(nodes), length(nodes), dimnames = list(nodes, nodes))
+  for (name in nodes) dag[x[[name]][["parents"]], name] <- 1
+  dag
+}
+
+# A network of bnlearn with its parameters as bn_fit() gives them: parents in the order of the nodes.
+fit_of_bnlearn <- function(x) {
+  if (inherits(x, "weft_bn_fit")) return(check_fit(x, "x"))
+  if (!inherits(x, "bn.fit")) {
+    abort_input("`to = \"fit\"` is for networks with parameters, of class `bn.fit` (bnlearn).",
+                x = paste0("`x` is ", describe(x), "."), i = "Use `bn_fit()` for parameters from data.")
+  }
+  dag <- as_dag(x, arg = "x")
+  x <- unclass(x)
+  names <- rownames(dag)
+  number <- !vapply(lapply(x, `[[`, "coefficients"), is.null, NA)
+  labels <- lapply(stats::setNames(nm = names), function(name) if (!number[[name]]) dimnames(x[[name]][["prob"]])[[1L]])
+  nodes <- lapply(stats::setNames(nm = names[order(number)]), function(name) { # categories first: others need levels
+    node <- if (number[[name]]) bnlearn_number(x[[name]], names, labels)
+            else if (is_levels(labels[[name]])) bnlearn_category(x[[name]], name, names, labels)
+    if (is_node(node, name, names[dag[, name] != 0], if (!all(number)) labels)) return(node)
+    abort_input("A network of class `bn.fit` must have all its parameters.",
+                x = sprintf("Those of node `%s` are missing, not finite, or of another form.", name),
+                i = "In bnlearn, `bn.fit(method = \"bayes\")` gives a probability to what does not occur.")
+  })
+  new_result(list(dag = dag, nodes = nodes[names], labels = if (!all(number)) labels, gaussian = all(number), n = 0,
+                  ess = 0), class = "weft_bn_fit")
+}
+
+bnlearn_category <- function(node, name, names, labels) {
+  parents <- node[["parents"]]
+  all_labels <- labels[c(name, parents)]
+  table <- node[["prob"]]
+  if (!is.numeric(table) || !identical(dim(table), lengths(all_labels, use.names = FALSE)) ||
+        !identical(unname(dimnames(table)), unname(all_labels))) return(NULL)
+  totals <- colSums(matrix(table, nrow(table)))
+  if (anyNA(totals) || any(abs(totals - 1) > 1e-3)) return(NULL)
+  ranked <- order(match(parents, names))
+  whole <- array(table / rep(totals, each = nrow(table)), dim(table), dimnames = all_labels)
+  list(parents = parents[ranked], probability = aperm(whole, c(1L, 1L + ranked)))
+}
+
+# Coefficients and standard deviations are vectors, or have a column or an element for each configuration of the parents
+# that are categories, the first of which varies fastest.
+bnlearn_number <- function(node, names, labels) {
+  ranked <- node[["parents"]][order(match(node[["parents"]], names))]
+  category <- lengths(labels[ranked]) > 0L
+  numbers <- ranked[!category]
+  given <- intersect(node[["parents"]], ranked[category]) # in bnlearn's order
+  dims <- lengths(labels[given], use.names = FALSE)
+  coefficients <- as.matrix(node[["coefficients"]])
+  if (!is.numeric(coefficients) || !all(c("(Intercept)", numbers) %in% rownames(coefficients)) ||
+        !is.numeric(node[["sd"]]) || ncol(coefficients) != prod(dims) || length(node[["sd"]]) != prod(dims)) {
+    return(NULL)
+  }
+  if (!any(category)) {
+    slopes <- coefficients[numbers, 1L]
+    return(list(parents = ranked, intercept = coefficients[["(Intercept)", 1L]],
+                slopes = stats::setNames(as.double(slopes), numbers), sd = as.double(node[["sd"]])))
+  }
+  cells <- aperm(array(seq_len(prod(dims)), dims), order(match(given, names)))
+  by_cell <- function(v) array(as.double(v[cells]), dim(cells), dimnames = labels[ranked[category]])
+  list(parents = ranked, intercept = by_cell(coefficients["(Intercept)", ]),
+       slopes = matrix(coefficients[numbers, cells], length(numbers), length(cells), dimnames = list(numbers, NULL)),
+       sd = by_cell(node[["sd"]]))
 }
 
 # Node numbers, parents first; of those ready the lowest.

@@ -8,8 +8,8 @@
 #' combination of the parents' states must have its probabilities, and these must sum to 1 within 0.001; they are then
 #' scaled to do so exactly. Properties, labels and positions are skipped. Errors name the line.
 #'
-#' @param file the file's name.
-#' @param format `"bif"`, `"net"` or `"dsc"`; `NULL`: as the file's extension says.
+#' @param file the file's name. It may be compressed with gzip, bzip2 or xz.
+#' @param format `"bif"`, `"net"` or `"dsc"`; `NULL`: as the file's extension says, before `.gz`, `.bz2` or `.xz`.
 #' @return An object of class `weft_bn_fit`; see [bn_fit()].
 #' @export
 #' @examples
@@ -28,7 +28,7 @@ bn_read <- function(file, format = NULL) {
   need_args("file")
   file <- readable_file(file, "file")
   if (is.null(format)) {
-    format <- tolower(sub(".*[.]", "", basename(file)))
+    format <- sub(".*[.]", "", sub("[.](gz|bz2|xz)$", "", tolower(basename(file))))
     if (!format %in% names(bn_formats)) {
       abort_input("`format` must be given where the file's name does not tell it.",
                   x = sprintf("The name ends in `%s`.", format),

@@ -5,25 +5,64 @@
 # where they are installed.
 #   WEFT_BN_NETWORKS=folder [WEFT_SUMU_PYTHON=python] Rscript inst/bench/bn-repository.R [rows = 5000]
 #     [sampled = alarm] [seed = 1]
-# The folder has files .bif, .net or .dsc. `sampled` names the one on which samplers are compared, on its first 1,000
-# rows; WEFT_SUMU_PYTHON is a Python that has sumu. Seconds are processor time of one thread, so that other work on the
-# machine matters less.
+#   WEFT_BN_NETWORKS=folder[:folder] Rscript inst/bench/bn-repository.R files [rows = 1000] [seed = 1]
+# A folder has files .bif, .net or .dsc, compressed or not, .rds of bnlearn's `bn.fit`, or .json of linear Gaussian
+# networks (as in the wheel of Python's pgmpy). `sampled` names the one on which samplers are compared, on its first
+# 1,000 rows; WEFT_SUMU_PYTHON is a Python that has sumu. "files" reads, learns and scores each network: its score beside
+# the true network's, and the log-likelihood of new rows by the network that was learned, its parameters from the same
+# rows, less that by the true one. Seconds are processor time of one thread, so that other work on the machine matters
+# less.
 suppressPackageStartupMessages(library(weft))
 source("inst/bench/bench.R")
 given <- commandArgs(TRUE)
+only_files <- length(given) > 0L && given[1L] == "files"
+if (only_files) given <- c(if (length(given) > 1L) given[2L] else 1000, "", given[-(1:2)])
 n <- if (length(given)) as.numeric(given[1L]) else 5000
 sampled <- if (length(given) > 1L) given[2L] else "alarm"
 seed <- if (length(given) > 2L) as.numeric(given[3L]) else 1
-folder <- Sys.getenv("WEFT_BN_NETWORKS")
-files <- list.files(folder, "[.](bif|net|dsc)$", full.names = TRUE)
-if (!length(files)) stop("WEFT_BN_NETWORKS must be a folder with files .bif, .net or .dsc.")
+folders <- strsplit(Sys.getenv("WEFT_BN_NETWORKS"), ":", fixed = TRUE)[[1L]]
+endings <- "[.]((bif|net|dsc)([.](gz|bz2|xz))?|rds|json)$"
+files <- list.files(folders, endings, full.names = TRUE)
+if (!length(files)) stop("WEFT_BN_NETWORKS must be a folder with files .bif, .net, .dsc, .rds or .json.")
 machine_line()
+
+read_network <- function(file) {
+  if (endsWith(file, ".rds")) return(bn_convert(readRDS(file), "fit"))
+  if (!endsWith(file, ".json")) return(bn_read(file))
+  parts <- jsonlite::fromJSON(file)
+  nodes <- lapply(parts$cpds[parts$nodes], function(node) {
+    list(parents = as.character(node$parents), coefficients = unlist(node$coefficients), sd = sqrt(node$variance))
+  })
+  bn_convert(structure(nodes, class = "bn.fit"), "fit")
+}
 
 peers <- c("hc", "tabu", "mmhc")
 
 timed <- function(f) {
   took <- system.time(value <- f())
   list(value = value, seconds = sum(took[1:2]))
+}
+
+# One line for a file. bn_learn() is for up to 60 nodes here.
+read_learn_score <- function(file) {
+  read <- timed(function() read_network(file))
+  network <- read$value
+  data <- bn_sample(network, n, seed = seed)
+  new <- bn_sample(network, 1000, seed = seed + 1)
+  score <- if (network$gaussian) "bge" else "bdeu"
+  gamma <- 1 / sqrt(length(data))
+  found <- timed(function() bn_search(data, score, seed = 1, run = weft_run(threads = 1)))
+  learned <- if (length(data) <= 60) {
+    timed(function() bn_learn(data, score = score, gamma = gamma, seed = 1, run = weft_run("cpu", threads = 1)))
+  }
+  truth <- bn_score(data, network$dag, score, gamma = gamma)
+  lost <- mean(bn_log_lik(bn_fit(data, found$value$dag), new)) - mean(bn_log_lik(network, new))
+  cat(sprintf(paste0("%-20s %4d nodes %4d edges, up to %3d states, read %.1f s; bn_search() %.1f s, %+.1f nats, ",
+                     "SHD %g, %+.2f nats a row%s\n"),
+              basename(file), nrow(network$dag), sum(network$dag), max(lengths(network$labels), 0L), read$seconds,
+              found$seconds, found$value$score - truth, as.numeric(bn_compare(found$value, network)$shd_cpdag), lost,
+              if (is.null(learned)) "" else sprintf("; bn_learn() %.1f s, %+.1f", learned$seconds,
+                                                    learned$value$score - truth)))
 }
 
 # F1 of adjacencies, and of arrows among the directed edges, both of equivalence classes.
@@ -162,10 +201,26 @@ sample_sumu <- function(data, chains = 8) {
   report_sampler("sumu, Gadget", t(lines[, -1L]), sum(lines[, 1L]))
 }
 
+if (only_files) {
+  failed <- 0
+  for (file in files) {
+    failed <- failed + tryCatch({
+      read_learn_score(file)
+      0
+    }, error = function(e) {
+      cat(sprintf("%-20s FAILED: %s\n", basename(file), conditionMessage(e)))
+      1
+    })
+  }
+  cat(sprintf("%d files, %d failed\n", length(files), as.integer(failed)))
+  quit(status = failed > 0)
+}
+
 rows <- NULL
 for (file in files) {
-  network <- bn_read(file)
-  name <- sub("[.][^.]*$", "", basename(file))
+  network <- read_network(file)
+  if (any(lengths(network$labels) == 0L) || network$gaussian) next # learn_all() is for categories
+  name <- sub(endings, "", basename(file))
   data <- bn_sample(network, n, seed = seed)
   rows <- rbind(rows, learn_all(name, data, network$dag))
   if (name != sampled) next

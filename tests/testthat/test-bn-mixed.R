@@ -171,3 +171,51 @@ test_that("scores of numbers and categories are bnlearn's", {
     }
   }
 })
+
+test_that("searches, chains and the exact answer are not behind bnlearn's, and parameters are the same", {
+  skip_if_not_installed("bnlearn")
+  d <- bnlearn::clgaussian.test
+  hc <- bnlearn::hc(d, score = "bic-cg")
+  theirs <- bnlearn::score(hc, d, type = "bic-cg")
+  expect_equal(bn_score(d, hc, "bic-cg"), theirs, tolerance = 1e-8)
+  exact <- bn_exact(d, max_parents = 7, score = "bic-cg")
+  expect_gte(exact$score, theirs - 1e-6)
+  for (fit in list(exact, bn_search(d, gamma = 1, seed = 1, control = list(kicks = 100)),
+                   bn_learn(d, 7, iterations = 200, seed = 1))) {
+    expect_equal(fit$score, exact$score, tolerance = 1e-10)
+    expect_equal(bnlearn::score(bn_convert(fit, "bnlearn"), d, type = "bic-cg"), exact$score, tolerance = 1e-8)
+  }
+  fitted <- bnlearn::bn.fit(hc, d)
+  taken <- bn_convert(fitted, "fit")
+  expect_equal(sum(bn_log_lik(taken, d)), as.double(stats::logLik(fitted, d)), tolerance = 1e-10)
+  ours <- bn_fit(d, hc, ess = 1e-9)
+  for (node in names(d)) {
+    expect_equal(ours$nodes[[node]], taken$nodes[[node]], tolerance = 1e-8)
+  }
+})
+
+test_that("features of numbers and categories are sums of bnlearn's scores over all graphs", {
+  skip_if_not_installed("bnlearn")
+  d <- bnlearn::clgaussian.test[1:60, c("E", "A", "B", "D")]
+  masks <- as.matrix(expand.grid(rep(list(0:1), 12)))
+  dags <- Filter(function(dag) !any(dag[c("D", "E"), c("A", "B")] != 0) && !length(weft:::find_cycle(dag != 0)),
+                 lapply(seq_len(nrow(masks)), function(k) {
+                   dag <- matrix(0, 4, 4, dimnames = list(names(d), names(d)))
+                   dag[row(dag) != col(dag)] <- masks[k, ]
+                   dag
+                 }))
+  net <- bnlearn::empty.graph(names(d))
+  log <- vapply(dags, function(dag) {
+    bnlearn::amat(net) <- dag
+    bnlearn::score(net, d, type = "bic-cg")
+  }, 0)
+  weight <- exp(log - max(log))
+  mean_of <- function(part) Reduce(`+`, Map(function(dag, w) part(dag) * w, dags, weight / sum(weight)))
+  exact <- bn_exact(d, max_parents = 3, score = "bic-cg", posterior = "dag")
+  expect_equal(exact$edges, mean_of(identity), tolerance = 1e-8, ignore_attr = TRUE)
+  paths <- mean_of(function(dag) (dag + dag %*% dag + dag %*% dag %*% dag > 0) + 0)
+  features <- bn_features(exact, draws = 4000, seed = 1)
+  expect_lt(max(abs(features$paths - paths)), 0.04) # five standard errors of 4,000 draws
+  chains <- bn_learn(d, 3, "bic-cg", iterations = 40000, chains = 2, target = "uniform", seed = 1)
+  expect_lt(max(abs(bn_features(chains)$edges - exact$edges)), 0.04)
+})

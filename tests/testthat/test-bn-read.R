@@ -56,6 +56,76 @@ test_that("what is read can be sampled, and learned again", {
   expect_equal(sum(exp(bn_log_lik(fit, expand.grid(lapply(fit$labels, function(l) factor(l, l)))))), 1)
 })
 
+test_that("compressed files are read, their format is what stands before the ending of the compression", {
+  for (ending in c("gz", "bz2", "xz")) {
+    file <- withr::local_tempfile(fileext = paste0(".BIF.", ending))
+    connection <- switch(ending, gz = gzfile, bz2 = bzfile, xz = xzfile)(file, "w")
+    writeLines(bif_lines, connection)
+    close(connection)
+    expect_identical(bn_read(file), read_lines(bif_lines, "bif"))
+  }
+})
+
+# What bnlearn's bn.fit() makes, by hand: parents in another order than the nodes.
+fitted_by_bnlearn <- function() {
+  category <- function(name, parents, prob) list(node = name, parents = parents, prob = as.table(prob))
+  levels <- list(a = c("x", "y"), b = c("l", "m", "r"))
+  structure(list(
+    u = list(node = "u", parents = c("b", "w", "a"), dparents = c(1L, 3L), gparents = 2L, dlevels = levels[c("b", "a")],
+             coefficients = rbind(`(Intercept)` = 1:6, w = c(0, 2, 4, 6, 8, 10)), sd = stats::setNames(1:6 / 10, 0:5)),
+    a = category("a", character(), array(c(0.3, 0.7), 2, levels["a"])),
+    w = list(node = "w", parents = "v", coefficients = c(`(Intercept)` = 2, v = -1), sd = 0.5),
+    b = category("b", "a", array(c(0.2, 0.3, 0.5, 0.6, 0.3, 0.1), 3:2, levels[c("b", "a")])),
+    v = list(node = "v", parents = character(), coefficients = c(`(Intercept)` = 4), sd = 2)
+  ), class = "bn.fit")
+}
+
+test_that("bnlearn's networks with their parameters become fitted ones", {
+  theirs <- fitted_by_bnlearn()
+  fit <- bn_convert(theirs, "fit")
+  expect_s3_class(fit, "weft_bn_fit")
+  expect_identical(fit$nodes$u$parents, c("a", "w", "b"))
+  expect_identical(bn_convert(theirs), fit$dag)
+  d <- bn_sample(fit, 50, seed = 1)
+  cell <- as.integer(d$b) + 3 * (as.integer(d$a) - 1)
+  by_hand <- stats::dnorm(d$u, cell + 2 * (cell - 1) * d$w, cell / 10, TRUE) + log(c(0.3, 0.7)[d$a]) +
+    stats::dnorm(d$w, 2 - d$v, 0.5, TRUE) + log(theirs$b$prob[cbind(d$b, d$a)]) + stats::dnorm(d$v, 4, 2, TRUE)
+  expect_equal(bn_log_lik(fit, d), by_hand, tolerance = 1e-12)
+  numbers <- bn_convert(structure(theirs[c("w", "v")], class = "bn.fit"), "fit")
+  expect_true(numbers$gaussian)
+  expect_equal(bn_log_lik(numbers, d[c("w", "v")]),
+               stats::dnorm(d$w, 2 - d$v, 0.5, TRUE) + stats::dnorm(d$v, 4, 2, TRUE), tolerance = 1e-12)
+  expect_identical(bn_convert(fit, "fit"), fit)
+  categories <- bn_convert(structure(theirs[c("b", "a")], class = "bn.fit"), "fit")
+  expect_equal(unclass(categories$nodes$b$probability), unclass(theirs$b$prob), ignore_attr = TRUE)
+  expect_identical(bn_compare(fit$dag, theirs)$shd_cpdag, bn_compare(fit$dag, fit$dag)$shd_cpdag)
+})
+
+test_that("bnlearn's networks without all parameters are refused by the node's name", {
+  bad <- function(change, text) {
+    expect_error(bn_convert(change(fitted_by_bnlearn()), "fit"), class = "weft_error_input", regexp = text)
+  }
+  set <- function(node, part, value) function(x) {
+    x <- unclass(x)
+    x[[node]][[part]] <- value
+    structure(x, class = "bn.fit")
+  }
+  bad(set("b", "prob", array(NaN, 3:2, list(b = letters[1:3], a = c("x", "y")))), "`b`")
+  bad(set("b", "prob", "text"), "`b`")
+  bad(set("b", "prob", NULL), "`b`")
+  bad(set("a", "prob", array(c(0.3, 0.8), 2, list(a = c("x", "y")))), "`a`")
+  bad(set("w", "coefficients", c(`(Intercept)` = 2)), "`w`")
+  bad(set("w", "coefficients", c(`(Intercept)` = NA, v = 1)), "`w`")
+  bad(set("w", "sd", -1), "`w`")
+  bad(set("u", "sd", 1:5), "`u`")
+  bad(set("u", "coefficients", list(1)), "`u`")
+  bad(set("u", "parents", "nobody"), "parents among them")
+  bad(set("v", "parents", "w"), "cycle")
+  bad(unclass, "bn.fit")
+  bad(function(x) structure(list(), class = "bn.fit"), "named nodes")
+  expect_error(bn_convert(diag(0, 2), "fit"), class = "weft_error_input", regexp = "bn_fit")
+})
+
 test_that("files that break a rule are errors that name the line", {
   bad <- function(change, text, lines = bif_lines, format = "bif") {
     expect_error(read_lines(change(lines), format), class = "weft_error_input", regexp = text)
