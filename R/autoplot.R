@@ -3,11 +3,11 @@
 
 #' Figures with ggplot2
 #'
-#' `ggplot2::autoplot()` draws what weft's functions return as a ggplot, which can be modified further. It shows what
-#' the main form of `plot()` shows, where there is a `plot()`.
+#' `ggplot2::autoplot()` draws a result of weft as a ggplot object, which can be modified. It shows the same as the
+#' default of `plot()`. The shortest call is `autoplot(x)`.
 #'
 #' @param object the result of a weft function.
-#' @param top how many features, pairs, edges, components or samples to show.
+#' @param top the number of features, pairs, edges, components or samples to show.
 #' @param n the number of grid points along each dimension.
 #' @param which for [gene_network()]: `"samples"`, `"ranking"`, `"pairs"`, `"network"`, `"clusters"`, `"bayes"` or
 #'   `"outliers"`.
@@ -103,9 +103,9 @@ autoplot.weft_mi_matrix <- function(object, ...) {
 autoplot.weft_network <- function(object, top = NULL, ...) {
   top <- check_top(top %||% max(10, ceiling(2.5 * nrow(object))))
   edges <- utils::head(as.data.frame(object), top)
-  if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
+  if (!nrow(edges)) abort_input("`object` must have edges to draw.")
   picture_of_network(edges$from, edges$to, edges$weight,
-                     sprintf("Network (%s): heaviest %d edges", attr(object, "method"), nrow(edges)))
+                     sprintf("Network (%s): strongest %d edges", attr(object, "method"), nrow(edges)))
 }
 
 picture_of_network <- function(from, to, weight, title, arrows = FALSE) {
@@ -181,7 +181,7 @@ autoplot.weft_bn_compare <- function(object, ...) {
 autoplot.weft_irm <- function(object, ...) {
   n <- c(length(object$row_cluster), length(object$col_cluster))
   if (prod(n) > 4e6) abort_input("`autoplot()` draws graphs of at most 4 million cells.",
-                                 i = "`plot()` counts larger ones into a raster.")
+                                 i = "`plot()` draws larger ones as a raster of counts.")
   pairs <- list_pairs(object$run$graph$links, object$family == "gaussian")
   m <- matrix(0, n[1L], n[2L])
   m[cbind(pairs$from, pairs$to)] <- 1
@@ -283,47 +283,9 @@ autoplot.weft_gp <- function(object, n = 200, ...) band_of_ggplot(gp_picture(obj
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
-autoplot.weft_bn_scores <- function(object, top = 20, ...) {
-  top <- check_top(top)
-  sets <- table(factor(as.data.frame(object)$node, levels = object$nodes))
-  shown <- utils::head(sort(sets, decreasing = TRUE), top)
-  bars(names(shown), as.numeric(shown), sprintf("Nodes with most parent sets, %d of %d", length(shown), length(sets)),
-       "parent sets kept")
-}
-
-#' @rdname autoplot
-#' @exportS3Method ggplot2::autoplot
-autoplot.weft_bins <- function(object, top = 20, ...) {
-  top <- check_top(top)
-  levels <- sort(vapply(object, nlevels, 0L), decreasing = TRUE)
-  shown <- utils::head(levels, top)
-  bars(names(shown), unname(shown), sprintf("Columns with most levels, %d of %d", length(shown), length(levels)),
-       "levels")
-}
-
-#' @rdname autoplot
-#' @exportS3Method ggplot2::autoplot
-autoplot.weft_quality <- function(object, top = 100, ...) {
-  object <- checked_quality(object, "object")
-  top <- check_top(top)
-  some <- unique(round(seq(1, nrow(object$x), length.out = min(nrow(object$x), top))))
-  part <- object$x[some, , drop = FALSE]
-  values <- data.frame(sample = factor(rownames(part), levels = rownames(part))[row(part)], value = c(part))
-  values$class <- (object$class[some] %||% factor(rep("sample", length(some))))[row(part)]
-  ggplot2::ggplot(values, ggplot2::aes(x = sample, y = value, fill = class)) +
-    ggplot2::geom_boxplot(outlier.shape = NA, linewidth = 0.2) +
-    ggplot2::labs(x = "sample", title = sprintf("Values of %d samples, %d genes", length(some), ncol(part))) +
-    ggplot2::theme_minimal() +
-    ggplot2::theme(axis.text.x = ggplot2::element_blank(), panel.grid.major.x = ggplot2::element_blank()) +
-    ggplot2::scale_fill_manual(values = group_palette(nlevels(values$class))) +
-    if (is.null(object$class)) ggplot2::guides(fill = "none")
-}
-
-#' @rdname autoplot
-#' @exportS3Method ggplot2::autoplot
 autoplot.weft_modules <- function(object, ...) {
   r <- check_modules(object, "object")
-  if (!nrow(r$modules)) abort_input("`object` must have modules to be drawn.", x = "It has none.")
+  if (!nrow(r$modules)) abort_input("`object` must have modules to draw.", x = "It has none.")
   if (is.null(r$relations)) return(bars(module_labels(r), r$modules$size, several(nrow(r$modules), "module"), "genes"))
   table <- relation_table(r)
   shown <- data.frame(module = ordered_names(rownames(table$r)[row(table$r)]),

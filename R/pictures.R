@@ -80,7 +80,8 @@ selection_picture <- function(x, top, arg) {
 roc_picture <- function(x, arg) {
   check_comparison(x, arg)
   if (is.null(x$roc)) {
-    abort_input(sprintf("`%s` must have a ROC to plot.", arg), i = "Compare posteriors, or a list of networks.")
+    abort_input(sprintf("`%s` must contain a ROC curve to plot.", arg),
+                i = "Use `bn_compare()` with posteriors, or with a list of networks.")
   }
   list(data = x$roc, curve = "threshold" %in% names(x$roc), xlab = "false positive rate", ylab = "true positive rate",
        title = "Directed edges")
@@ -90,7 +91,7 @@ roc_picture <- function(x, arg) {
 components_picture <- function(x, arg) {
   check_pca_k(x, arg)
   list(data = x$curve,
-       ylab = switch(x$method, broken_stick = "share of variance", q2 = expression(Q^2), "singular value"),
+       ylab = switch(x$method, broken_stick = "proportion of variance", q2 = expression(Q^2), "singular value"),
        rule = switch(x$method, parallel = "of permuted columns", signs = "of data without components",
                      broken_stick = "broken stick", gavish_donoho = "threshold", q2 = "column means"),
        title = sprintf("%d component%s", as.integer(x$k), if (x$k == 1) "" else "s"))

@@ -3,19 +3,21 @@
 
 #' Results as data frames
 #'
-#' `tidy()` gives one row for each item of a result, `glance()` one row about the whole fit, and `augment()` the data
-#' with columns from the result added. These are the methods for results whose own help page has none; the pages of
-#' rankings, pairs, networks, Bayesian networks, components, co-clusterings and [gene_network()] describe their own.
+#' `tidy()` returns one row for each item of a result, `glance()` one row about the whole fit, and `augment()` the data
+#' with additional columns from the result. The shortest call is `tidy(x)`. Columns have broom's names if there is one:
+#' `estimate`, `std.error`, `conf.low`, `conf.high`, `statistic`, `p.value`, and `adj.p.value` for q-values and
+#' Bonferroni-corrected p-values. `as.data.frame()` returns the same rows with weft's names. These are the methods for
+#' results whose own help page has none; the pages of rankings, pairs, networks, Bayesian networks, components,
+#' co-clusterings and [gene_network()] describe their own.
 #'
 #' @param x the result of a weft function.
 #' @param data the data, for `augment()`; for a density or a regression, by default the points from which it was made.
 #' @param ... ignored.
-#' @return A data frame. `tidy()`: of a matrix of information one row per pair; of a selection, `feature` and `score`
-#'   with their `step`; of cut points
-#'   one row per cut; of [pca_choose_k()] the curve; of [bn_compare()] the rates; of [bn_scores()] one row per parent
-#'   set; of [bn_fit()] one row per level and configuration of its node's parents, or for numbers one row per
-#'   coefficient; of [gene_quality()] the log; of outliers the table; of a density, regression, kernel
-#'   components or Gaussian process one row per point, dimension or component.
+#' @return A data frame. The rows of `tidy()` are the pairs of a matrix of information; the steps of a selection; the
+#'   cuts of discretised columns; the curve of [pca_choose_k()]; the rates of [bn_compare()]; the parent sets of
+#'   [bn_scores()]; the levels and configurations of parents, or for numbers the coefficients, of [bn_fit()]; the log of
+#'   [gene_quality()]; the samples of [gene_outliers()]; the tested sets of [gene_sets()]; and the points, dimensions or
+#'   components of a density, regression, Gaussian process or kernel component analysis.
 #' @name tidiers
 #' @examples
 #' head(tidy(mi_matrix(mtcars, estimator = "spearman")), 3)
@@ -23,14 +25,24 @@
 #' head(augment(kde(faithful$waiting)), 3)
 NULL
 
+# The names that broom's methods give to such columns. `estimate`: the column that is the estimate.
+broom_names <- function(d, estimate = NULL) {
+  broom <- c(p_value = "p.value", q_value = "adj.p.value", p_bonferroni = "adj.p.value", std_error = "std.error",
+             lower = "conf.low", upper = "conf.high", t = "statistic", f = "statistic", z = "statistic",
+             stats::setNames(rep("estimate", length(estimate)), estimate))
+  known <- names(d) %in% names(broom)
+  names(d)[known] <- broom[names(d)[known]]
+  d
+}
+
 #' @rdname tidiers
 #' @export
 tidy.weft_mi_matrix <- function(x, ...) {
   m <- as.matrix(x)
   square <- nrow(m) == ncol(m) && identical(rownames(m), colnames(m))
   at <- which(if (square) upper.tri(m) else matrix(TRUE, nrow(m), ncol(m)), arr.ind = TRUE)
-  out <- data.frame(feature1 = rownames(m)[at[, 1L]], feature2 = colnames(m)[at[, 2L]], mi = m[at])
-  out <- out[order(-out$mi), ]
+  out <- data.frame(feature1 = rownames(m)[at[, 1L]], feature2 = colnames(m)[at[, 2L]], estimate = m[at])
+  out <- out[order(-out$estimate), ]
   rownames(out) <- NULL
   out
 }
@@ -108,7 +120,7 @@ tidy.weft_bn_fit <- function(x, ...) {
     given <- lapply(node$parents, function(parent) paste(parent, levels[[parent]], sep = " = "))
     data.frame(node = name, level = levels[[1L]],
                parents = if (length(given)) do.call(paste, c(given, sep = ", ")) else "",
-               probability = c(node$probability))
+               estimate = c(node$probability))
   })
   out <- do.call(rbind, rows)
   rownames(out) <- NULL
@@ -174,13 +186,25 @@ glance.weft_bn_scores <- function(x, ...) {
 
 #' @rdname tidiers
 #' @export
-tidy.weft_outliers <- function(x, ...) as.data.frame(x)
+tidy.weft_outliers <- function(x, ...) broom_names(as.data.frame(x), "score")
 
 #' @rdname tidiers
 #' @export
 glance.weft_outliers <- function(x, ...) {
   x <- checked_step(x, "outliers", "x", "gene_outliers()")
   data.frame(samples = nrow(x), outliers = sum(x$outlier), components = attr(x, "components"), fdr = attr(x, "fdr"))
+}
+
+#' @rdname tidiers
+#' @export
+tidy.weft_gene_sets <- function(x, ...) broom_names(as.data.frame(x), "fold")
+
+#' @rdname tidiers
+#' @export
+glance.weft_gene_sets <- function(x, ...) {
+  check_result(x, text = c("query", "set"), numbers = "q_value")
+  data.frame(lists = length(unique(x$query)), sets = length(unique(x$set)), tests = nrow(x),
+             significant = sum(x$q_value <= 0.05))
 }
 
 #' @rdname tidiers
