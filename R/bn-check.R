@@ -16,7 +16,7 @@ check_bn_table <- function(x, arg, values = TRUE) {
     need("predicted", function(v) is.data.frame(v) && is_numbers(v[["sets"]], 1L, min = 0),
          "a data frame with the number of sets")
     rises <- function(v) is.double(v) && is_numbers(v, p + 1L, whole = TRUE) && v[1L] == 0 && all(diff(v) >= 1)
-    need("start", rises, "whole numbers that rise from 0, one per node and one more")
+    need("start", rises, "increasing whole numbers from 0, one per node plus one")
     total <- x[["start"]][p + 1L]
     need("score", function(v) is.double(v) && length(v) == total, "numbers, one per set")
     need("parents", function(v) is.matrix(v) && is.integer(v) && ncol(v) == total && nrow(v) <= p,
@@ -50,16 +50,16 @@ check_bn <- function(x, arg) {
   search <- inherits(x, "weft_bn_search")
   maker <- if (exact) "bn_exact()" else if (search) "bn_search()" else "bn_learn()"
   need <- parts_of(x, arg, maker)
-  need("dag", is_dag, "a matrix of 0 and 1 without a cycle, rows and columns named by the nodes")
+  need("dag", is_dag, "an acyclic matrix of 0 and 1 with the nodes as row and column names")
   nodes <- rownames(x[["dag"]])
   need("score", function(v) is_numbers(v, 1L), "a number")
   need("edges", function(v) is.null(v) || is_edges(v, nodes),
-       "NULL or a matrix of probabilities, rows and columns named by the nodes")
+       "NULL or a matrix of probabilities with the nodes as row and column names")
   if (search) return(check_bn_search(x, need))
   need("table", function(v) {
     parts <- unclass(v)
     inherits(v, "weft_bn_scores") && identical(parts[["nodes"]], nodes) && is_word(parts[["type"]], bn_score_types)
-  }, "a table of scores of the same nodes")
+  }, "a table of scores for the same nodes")
   check_run_record(parts_of(x, arg, maker, function(part) attr(x, part, exact = TRUE)))
   if (exact) {
     need("posterior", function(v) is_word(v, c("none", "dag", "order")) && (v == "none") == is.null(x[["edges"]]),
@@ -70,7 +70,7 @@ check_bn <- function(x, arg) {
        "\"max\", \"sum\" or \"uniform\", as `edges` are")
   need("run", is_run, "the settings of the chains")
   ladders <- x[["run"]]$ladders
-  need("run", function(v) identical(bn_targets[1 + v$sum + v$layers], x[["target"]]), "of the same target")
+  need("run", function(v) identical(bn_targets[1 + v$sum + v$layers], x[["target"]]), "settings for the same target")
   need("iterations", function(v) is_numbers(v, 1L, min = 1, max = 2^53, whole = TRUE), "a whole number of at least 1")
   need("trace", function(v) is.matrix(v) && is.double(v) && nrow(v) > 0L && is_table(v, nrow(v), ladders),
        "a matrix of scores, one column per chain")
@@ -116,9 +116,9 @@ check_bn_chains <- function(x, arg) {
   check_bn(x, arg)
   need <- parts_of(x, arg, "bn_learn()")
   if (inherits(x, c("weft_bn_exact", "weft_bn_search"))) {
-    abort_input(sprintf("`%s` must be what `bn_learn()` returned.", arg),
-                x = if (inherits(x, "weft_bn_exact")) "An exact answer has no chains to continue."
-                    else "A search by best moves has no chains to continue.")
+    abort_input(sprintf("`%s` must be an object returned by `bn_learn()`.", arg),
+                x = if (inherits(x, "weft_bn_exact")) "An exact result has no chains to continue."
+                    else "A network found by local search has no chains to continue.")
   }
   check_bn_table(x[["table"]], sprintf("%s$table", arg))
   settings <- x[["run"]]
@@ -130,11 +130,11 @@ check_bn_chains <- function(x, arg) {
   orders <- function(v) {
     is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) && all(apply(v, 2L, anyDuplicated) == 0L)
   }
-  need("order", orders, "orders of the nodes, one column per chain at each temperature")
+  need("order", orders, "node orders, one column per chain and temperature")
   layers <- function(v) {
     if (settings$layers) is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) else is.null(v)
   }
-  need("layer", layers, "each node's layer, one column per chain at each temperature, NULL for orders")
+  need("layer", layers, "the layer of each node, one column per chain and temperature, or NULL for orders")
   need("counts", function(v) {
     is_table(v[["accepted"]], length(move_shares(settings)) + 1L, replicas, min = 0) &&
       is_numbers(v[["swapped"]], 2 * settings$ladders * (length(settings$beta) - 1), min = 0)
@@ -145,9 +145,9 @@ check_bn_chains <- function(x, arg) {
   if (!settings$sum) return(invisible(x))
   need("sampled",
        function(v) length(dim(v)) == 3L && all(dim(v)[c(1L, 3L)] == c(p, settings$ladders)) && within_sets(v),
-       "numbers of sets by node, saved step and chain")
+       "numbers of sets for each node, saved step and chain")
   need("sample_score", function(v) is_table(v, dim(x[["sampled"]])[2L], settings$ladders),
-       "numbers by saved step and chain")
+       "numbers for each saved step and chain")
   invisible(x)
 }
 
@@ -158,7 +158,7 @@ check_drawn <- function(x) {
   p <- nrow(x[["dag"]])
   need("nodes", function(v) identical(v, rownames(x[["dag"]])), "the names of the nodes")
   need("start", function(v) is_numbers(v, p + 1L, whole = TRUE) && v[1L] == 0 && all(diff(v) >= 1),
-       "whole numbers that rise from 0, one per node and one more")
+       "increasing whole numbers from 0, one per node plus one")
   need("parents", function(v) {
     is.matrix(v) && is.integer(v) && ncol(v) == drawn$start[p + 1L] && is_table(v, nrow(v), ncol(v), min = 0, max = p)
   }, "a matrix of nodes, one column per set")
@@ -173,10 +173,10 @@ check_drawn <- function(x) {
 
 check_fit <- function(x, arg = "fit") {
   if (!inherits(x, "weft_bn_fit")) {
-    abort_input(sprintf("`%s` must be what `bn_fit()` returned.", arg), x = paste0("It is ", describe(x), "."))
+    abort_input(sprintf("`%s` must be an object returned by `bn_fit()`.", arg), x = paste0("It is ", describe(x), "."))
   }
   need <- parts_of(x, arg, "bn_fit()")
-  need("dag", is_dag, "a matrix of 0 and 1 without a cycle, rows and columns named by the nodes")
+  need("dag", is_dag, "an acyclic matrix of 0 and 1 with the nodes as row and column names")
   dag <- x[["dag"]]
   need("gaussian", is_flag, "TRUE or FALSE")
   need("n", function(v) is_numbers(v, 1L, min = 0, max = 2^31 - 1, whole = TRUE), "a whole number")
@@ -189,7 +189,7 @@ check_fit <- function(x, arg = "fit") {
     is.list(v) && identical(names(v), rownames(dag)) && all(vapply(rownames(dag), function(name) {
       is_node(v[[name]], name, rownames(dag)[dag[, name] != 0], x[["labels"]])
     }, NA))
-  }, "what is known of every node given its parents in `dag`")
+  }, "the distribution of every node given its parents in `dag`")
   invisible(x)
 }
 
@@ -227,14 +227,14 @@ check_prior <- function(x, arg = "prior") {
   need <- parts_of(x, arg, "bn_prior()")
   need("R", function(v) {
     is_table(v, nrow(v), nrow(v), min = 0, max = 1) && is_labels(rownames(v)) && identical(rownames(v), colnames(v))
-  }, "a matrix of numbers from 0 to 1, rows and columns named by the nodes")
+  }, "a matrix of numbers from 0 to 1 with the nodes as row and column names")
   nodes <- rownames(x[["R"]])
   of_nodes <- function(v) identical(rownames(v), nodes) && identical(colnames(v), nodes)
   need("nats", function(v) is_table(v, length(nodes), length(nodes)) && of_nodes(v),
-       "finite numbers, a matrix like `R`")
+       "a finite matrix of the shape of `R`")
   for (part in c("required", "forbidden")) {
     need(part, function(v) is.matrix(v) && is.logical(v) && !anyNA(v) && of_nodes(v) && !any(diag(v)),
-         "TRUE and FALSE, a matrix like `R`, FALSE in the diagonal")
+         "a logical matrix of the shape of `R` that is FALSE on the diagonal")
   }
   invisible(x)
 }
@@ -279,12 +279,12 @@ check_chain_memory <- function(settings, p, before = 0) {
   enough <- thinner[thinner <= settings$iterations & vapply(thinner, function(thin) fits(at_thin(thin), 0.5), NA)]
   at_most <- sprintf("; at most %s steps can be saved", number_text(most_saved_steps))
   weft_abort(
-    "memory", sprintf("The chains need about %s of memory, %s are free.", bytes_text(need$bytes),
-                      if (free < 0) "unknown amounts" else bytes_text(free)),
+    "memory", sprintf("The chains need about %s of memory; %s is available.", bytes_text(need$bytes),
+                      if (free < 0) "an unknown amount" else bytes_text(free)),
     x = sprintf("%s saved steps of %s ladders of %d temperatures, %d nodes%s.", number_text(need$saved),
                 number_text(settings$ladders), length(settings$beta), p,
                  if (need$saved > most_saved_steps) at_most else ""),
-    i = if (length(enough)) sprintf(if (before) "Learn anew with a larger `thin`, for example %s."
+    i = if (length(enough)) sprintf(if (before) "Learn the network again with a larger `thin`, for example %s."
                                     else "Save fewer steps: raise `thin`, for example to %s.", number_text(enough[1L]))
         else "Use fewer `chains` or `temperatures`, or a smaller `top`."
   )

@@ -3,11 +3,11 @@
 #' @param x a network, a learned result with or without edge posteriors, a matrix of posteriors \[from, to\], or a list
 #'   of networks or results (for example over prior strengths).
 #' @param truth the network to compare with.
-#' @param threshold posteriors of at least this count as edges, for a matrix of posteriors.
+#' @param threshold the smallest posterior of an edge, for a matrix of posteriors.
 #' @return An object of class `weft_bn_compare`: true and false positive rates of directed edges (`tpr`, `fpr`) and of
 #'   the skeleton (`skeleton_tpr`, `skeleton_fpr`), the structural Hamming distance `shd` (a reversed edge counts 1) and
-#'   that of the equivalence classes, `shd_cpdag`; and `roc`: for posteriors over their threshold, for a list over its
-#'   entries. Rates without any cases are NA.
+#'   the distance of the equivalence classes, `shd_cpdag`; and `roc`, over thresholds of posteriors or over the entries
+#'   of a list. Rates without any cases are NA.
 #' @export
 #' @examples
 #' truth <- matrix(0, 3, 3, dimnames = list(letters[1:3], letters[1:3]))
@@ -20,7 +20,7 @@ bn_compare <- function(x, truth, threshold = 0.5) {
   threshold <- check_number(threshold, "threshold", min = 0, max = 1)
   nodes <- rownames(truth)
   if (is.list(x) && !is.object(x)) {
-    if (!length(x)) abort_input("`x` as a list must hold at least one network.", x = "It is empty.")
+    if (!length(x)) abort_input("`x` must contain at least one network if it is a list.", x = "It is empty.")
     each <- lapply(x, function(one) bn_compare(one, truth, threshold))
     roc <- data.frame(entry = names(x) %||% as.character(seq_along(x)), tpr = vapply(each, `[[`, 0, "tpr"),
                       fpr = vapply(each, `[[`, 0, "fpr"))
@@ -43,19 +43,19 @@ is_posterior <- function(x) is.matrix(x) && is.double(x) && any(x != 0 & x != 1,
 
 check_posterior <- function(x) {
   if (is_numbers(x, min = 0, max = 1 + 1e-9)) return(x)
-  abort_input("`a` as a matrix must hold 0 and 1, or posteriors from 0 to 1.",
+  abort_input("`a` must contain 0 and 1, or posterior probabilities, if it is a matrix.",
               x = if (anyNA(x)) "It has missing values."
-                  else sprintf("It has numbers from %.3g to %.3g.", min(x), max(x)))
+                  else sprintf("Its values range from %.3g to %.3g.", min(x), max(x)))
 }
 
 align_matrix <- function(x, nodes) {
   if (nrow(x) != length(nodes) || ncol(x) != length(nodes)) {
-    abort_input("The nodes of `a` must be those of `truth`.", x = paste0("It is ", describe(x), "."))
+    abort_input("`a` and `truth` must have the same nodes.", x = paste0("It is ", describe(x), "."))
   }
   x <- name_both_sides(x, "a")
   if (is.null(rownames(x))) return(x)
   if (!setequal(rownames(x), nodes)) {
-    abort_input("The nodes of `a` must be those of `truth`.", x = not_the_same(rownames(x), nodes))
+    abort_input("`a` and `truth` must have the same nodes.", x = not_the_same(rownames(x), nodes))
   }
   x[nodes, nodes, drop = FALSE]
 }
@@ -145,16 +145,16 @@ meek_kite <- function(directed, linked, open) {
 }
 
 #' @rdname bn_compare
-#' @param x what `bn_compare()` returned.
+#' @param x an object returned by `bn_compare()`.
 #' @param ... ignored.
 #' @export
 print.weft_bn_compare <- function(x, ...) {
   check_comparison(x)
   cat(sprintf("Edges: %s of the true ones found, %s of the others\n", percent(x$tpr), percent(x$fpr)))
   cat(sprintf("Skeleton: %s and %s\n", percent(x$skeleton_tpr), percent(x$skeleton_fpr)))
-  cat(sprintf("Structural Hamming distance %d, of the equivalence classes %d\n", as.integer(x$shd),
+  cat(sprintf("Structural Hamming distance %d (%d between equivalence classes)\n", as.integer(x$shd),
               as.integer(x$shd_cpdag)))
-  if (!is.null(x$roc)) cat(sprintf("ROC of %d points\n", nrow(x$roc)))
+  if (!is.null(x$roc)) cat(sprintf("ROC curve with %d points\n", nrow(x$roc)))
   invisible(x)
 }
 

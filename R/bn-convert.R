@@ -1,11 +1,11 @@
 #' Convert networks
 #'
-#' @param x a network: what [bn_learn()], [bn_exact()] or [bn_fit()] returned, an adjacency matrix \[from, to\], a `bn`
-#'   or `bn.fit` (bnlearn), `graphNEL` or `igraph` object.
+#' @param x a network: an object returned by [bn_learn()], [bn_exact()] or [bn_fit()], an adjacency matrix \[from, to\],
+#'   a `bn` or `bn.fit` (bnlearn), `graphNEL` or `igraph` object.
 #' @param to `"adjacency"`, `"igraph"`, `"graphNEL"`, `"bnlearn"` (class `bn`), `"coda"` (the score traces of a
 #'   [bn_learn()] result as an `mcmc.list`), or `"fit"`: a `bn.fit` of bnlearn, with its parameters, in the form that
-#'   [bn_fit()] gives, for [bn_sample()], [bn_log_lik()] and `predict()`. bnlearn need not be installed for that.
-#' @return The network in the requested form. igraph edges have the attribute `posterior` when there is one.
+#'   [bn_fit()] returns, for [bn_sample()], [bn_log_lik()] and `predict()`. bnlearn need not be installed for that.
+#' @return The network in the requested form. igraph edges have the attribute `posterior` if it is known.
 #' @export
 #' @examples
 #' dag <- matrix(0, 2, 2, dimnames = list(c("a", "b"), c("a", "b")))
@@ -30,7 +30,7 @@ bn_convert <- function(x, to = c("adjacency", "igraph", "graphNEL", "bnlearn", "
 
 traces_to_coda <- function(x) {
   if (!inherits(x, "weft_bn") || is.null(x$trace)) {
-    abort_input("`to = \"coda\"` is for what `bn_learn()` returned.", x = paste0("`x` is ", describe(x), "."))
+    abort_input("`to = \"coda\"` needs an object returned by `bn_learn()`.", x = paste0("`x` is ", describe(x), "."))
   }
   check_bn(x, "x")
   need_package("coda", "`to = \"coda\"`")
@@ -43,8 +43,8 @@ as_dag <- function(x, nodes = NULL, arg = "dag") {
   dag <- as_adjacency(x, nodes, arg)
   cycle <- find_cycle(dag != 0)
   if (length(cycle)) {
-    abort_input(sprintf("`%s` must have no cycle.", arg),
-                x = paste0("There is one: ", paste(rownames(dag)[cycle], collapse = " -> "), "."))
+    abort_input(sprintf("`%s` must be acyclic.", arg),
+                x = paste0("It contains the cycle ", paste(rownames(dag)[cycle], collapse = " -> "), "."))
   }
   dag
 }
@@ -63,7 +63,7 @@ as_adjacency <- function(x, nodes, arg) {
   x <- name_both_sides(x, arg)
   names <- rownames(x) %||% nodes %||% paste0("V", seq_len(nrow(x)))
   if (length(names) != nrow(x) || (!is.null(nodes) && !setequal(names, nodes))) {
-    abort_input(sprintf("The nodes of `%s` must be the columns of the data.", arg), x = not_the_same(names, nodes))
+    abort_input(sprintf("`%s` must have the columns of the data as its nodes.", arg), x = not_the_same(names, nodes))
   }
   dimnames(x) <- list(from = names, to = names)
   if (!is.null(nodes)) x <- x[nodes, nodes, drop = FALSE]
@@ -82,11 +82,12 @@ name_both_sides <- function(x, arg) {
   twice <- unique(c(rows[duplicated(rows)], columns[duplicated(columns)]))
   if (length(twice)) {
     abort_input(sprintf("The nodes of `%s` must have unique names.", arg),
-                x = sprintf("Twice: %s.", label_some(twice)))
+                x = sprintf("Duplicated: %s.", label_some(twice)))
   }
   if (!setequal(rows, columns)) {
     abort_input(sprintf("The rows and columns of `%s` must have the same names.", arg),
-                x = sprintf("Only one side has %s.", label_some(c(setdiff(rows, columns), setdiff(columns, rows)))))
+                x = sprintf("Found on one side only: %s.",
+                            label_some(c(setdiff(rows, columns), setdiff(columns, rows)))))
   }
   dimnames(x) <- list(rows, columns)
   x[, rows, drop = FALSE]
@@ -104,8 +105,8 @@ not_the_same <- function(names, nodes) {
 bnlearn_adjacency <- function(x) {
   nodes <- names(x[["nodes"]])
   if (!is.matrix(x[["arcs"]]) || ncol(x[["arcs"]]) != 2L || !all(x[["arcs"]] %in% nodes)) {
-    abort_input("A network of class `bn` must have arcs between its nodes.",
-                x = "This one has others, or none of that form.")
+    abort_input("The arcs of a network of class `bn` must connect its nodes.",
+                x = "`arcs` is not a two-column matrix of node names.")
   }
   dag <- matrix(0, length(nodes), length(nodes), dimnames = list(nodes, nodes))
   dag[x[["arcs"]]] <- 1

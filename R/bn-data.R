@@ -13,14 +13,14 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
     twice <- unique(names[duplicated(names)])
     nameless <- which(is.na(names) | !nzchar(names))
     abort_input("`x` must have at least one column, and unique column names.",
-                x = if (length(nameless)) sprintf("Without a name: column %s.", label_some(nameless))
-                    else if (length(twice)) sprintf("Twice: %s.", label_some(twice))
+                x = if (length(nameless)) sprintf("Columns without a name: %s.", label_some(nameless))
+                    else if (length(twice)) sprintf("Duplicated: %s.", label_some(twice))
                     else if (ncol(data)) "They have no names." else "It has no columns.")
   }
   check_encoding(names, "x")
   if (ncol(data) > 4096L) {
     abort_input("`x` must have at most 4096 columns.", x = sprintf("It has %d.", ncol(data)),
-                i = "Leave out columns that carry little information, for example by `mi_rank()`.")
+                i = "Remove columns that carry little information; `mi_rank()` ranks them.")
   }
   set <- bn_interventions(interventions %||% about$interventions, names, nrow(data))
   missing <- vapply(data, anyNA, NA)
@@ -28,7 +28,7 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
     if (na == "fail") {
       abort_input("`x` must not have missing values.",
                   x = sprintf("Missing in %d of %d columns: %s.", sum(missing), ncol(data), label_some(names[missing])),
-                  i = "`na = \"drop\"` leaves these rows out.")
+                  i = "`na = \"drop\"` removes these rows.")
     }
     whole <- stats::complete.cases(data)
     data <- data[whole, , drop = FALSE]
@@ -70,9 +70,9 @@ prepared_parts <- function(data, arg = "x") {
     (is.null(parts$completions) || is_number(parts$completions, min = 1)) &&
     (is.null(parts$standard) || is_flag(parts$standard))
   if (whole) return(parts)
-  abort_input(sprintf("`%s` must be prepared data as they were made.", arg),
-              x = "Rows or columns were changed afterwards, or parts are damaged.",
-              i = "Choose rows and columns before they are prepared, or use `as.data.frame(as.list(x))`.")
+  abort_input(sprintf("`%s` must be the prepared data, unchanged.", arg),
+              x = "Rows or columns were changed after the preparation, or parts are damaged.",
+              i = "Choose rows and columns before the preparation, or use `as.data.frame(as.list(x))`.")
 }
 
 # Whether some columns are doubles, and others are not.
@@ -109,13 +109,13 @@ bn_numbers <- function(data) {
   if (!all(fine)) {
     abort_input("With `score = \"bge\"` every column of `x` must be numeric.",
                 x = sprintf("Column `%s` is %s.", names(data)[!fine][1L], describe(data[[which(!fine)[1L]]])),
-                i = "Leave it out, or use `discretize()` on the others and a score of categories.")
+                i = "Remove it, or use `discretize()` on the numeric columns and a score for categories.")
   }
   x <- as.matrix(data)
   if (!is.double(x)) storage.mode(x) <- "double"
   bad <- colSums(!is.finite(x)) > 0
   if (any(bad)) abort_input("`x` must be finite.",
-                            x = paste0("Infinite values in ", label_some(names(data)[bad]), "."))
+                            x = paste0("Infinite values occur in ", label_some(names(data)[bad]), "."))
   unname(x)
 }
 
@@ -170,8 +170,8 @@ bn_factor <- function(column, name) {
       sprintf(paste("Every column of `x` must be a factor, logical, or an integer or character column of at most",
                     "%d values."), bn_few_values),
       x = if (is.null(values)) sprintf("Column `%s` is %s.", name, describe(column))
-          else sprintf("Column `%s` has %d values.", name, length(values)),
-      i = "Turn it into a factor, numbers with `discretize()`; or use `score = \"bge\"` when all columns are numeric."
+          else sprintf("Column `%s` has %d distinct values.", name, length(values)),
+      i = "Convert it into a factor (numbers with `discretize()`), or use `score = \"bge\"` if all columns are numeric."
     )
   }
   factor(column, levels = values)
@@ -180,7 +180,7 @@ bn_factor <- function(column, name) {
 # A list with one entry for each row: names of what was set from outside, NULL or NA. `things`: nodes or genes.
 intervention_entries <- function(interventions, n, things) {
   if (length(interventions) != n) {
-    abort_input(sprintf("`interventions` must have one entry per row of `x`: %d.", n),
+    abort_input(sprintf("`interventions` must have one entry per row of `x` (%d).", n),
                 x = sprintf("It has %d.", length(interventions)))
   }
   check_factor(interventions, "`interventions`")
@@ -188,7 +188,7 @@ intervention_entries <- function(interventions, n, things) {
   are_names <- function(e) is.null(e) || is.character(e) || is.factor(e) || is.logical(e) && all(is.na(e))
   odd <- which(!vapply(entries, are_names, NA))
   if (length(odd)) {
-    abort_input(sprintf("Entries of `interventions` must be names of %s, NULL or NA.", things),
+    abort_input(sprintf("Each entry of `interventions` must be NULL, NA or names of %s.", things),
                 x = sprintf("Entry %d is %s.", odd[1L], describe(entries[[odd[1L]]])))
   }
   entries
@@ -199,7 +199,7 @@ bn_interventions <- function(interventions, names, n) {
   if (is.null(interventions)) return(NULL)
   if (!is.list(interventions) && !is.factor(interventions) && !is.character(interventions)) {
     abort_input(
-      "`interventions` must be a list of node names, one entry per row, or a factor naming the node that was set.",
+      "`interventions` must be a list of node names with one entry per row, or a factor with the node that was set.",
       x = paste0("It is ", describe(interventions), "."))
   }
   entries <- intervention_entries(interventions, n, "nodes")
@@ -210,7 +210,7 @@ bn_interventions <- function(interventions, names, n) {
   found <- unlist(entries)
   unknown <- setdiff(found, names)
   if (length(unknown)) {
-    abort_input("`interventions` must name columns of `x`, NA where nothing was set.",
+    abort_input("`interventions` must contain column names of `x`, or NA for rows without an intervention.",
                 x = paste0("There is no column ", label_some(unknown), "."))
   }
   set <- matrix(0L, n, length(names))
@@ -227,10 +227,10 @@ bn_limits <- function(max_parents, names) {
   unknown <- setdiff(names(max_parents), names)
   twice <- unique(names(max_parents)[duplicated(names(max_parents))])
   if (!fine || length(unknown) || length(twice)) {
-    abort_input("`max_parents` must be one whole number, or a named vector of them, names among the nodes.",
+    abort_input("`max_parents` must be one whole number, or a vector of whole numbers named by nodes.",
                 x = if (!fine) paste0("It is ", describe(max_parents), ".")
                     else if (length(unknown)) sprintf("There is no %s.", label_some(unknown))
-                    else sprintf("Twice: %s.", label_some(twice)))
+                    else sprintf("Duplicated: %s.", label_some(twice)))
   }
   limits <- if (is.null(names(max_parents))) rep(max_parents, p)
             else replace(rep(4, p), match(names(max_parents), names), max_parents)
@@ -264,7 +264,7 @@ forbid_prepared <- function(problem, input, prior) {
   never <- t(input$forbidden)
   if (!is.null(prior) && any(prior$required & never)) {
     at <- which(prior$required & never, arr.ind = TRUE)[1L, ]
-    abort_input("`prior` must not require what the data forbid.",
+    abort_input("`prior` must not require an edge that the data forbid.",
                 x = sprintf("It requires `%s` as a parent of `%s`.", input$names[at[2L]], input$names[at[1L]]))
   }
   problem$forbidden <- problem$forbidden | never
@@ -277,9 +277,9 @@ mixed_problem <- function(problem, input, prior) {
   wrong <- !is.null(prior) && any(prior$required & never)
   if (wrong) {
     at <- which(prior$required & never, arr.ind = TRUE)[1L, ]
-    abort_input("A number must not be required as the parent of a category.",
+    abort_input("A numeric column must not be a required parent of a categorical one.",
                 x = sprintf("`%s` is required as a parent of `%s`.", input$names[at[2L]], input$names[at[1L]]),
-                i = "Make categories of the numbers with `discretize()`, or forbid the edge.")
+                i = "Discretise the numeric column with `discretize()`, or forbid the edge.")
   }
   problem$forbidden <- problem$forbidden | never
   problem[c("number", "numbers", "log_unit")] <- list(input$number + 0L, input$x, input$log_unit)

@@ -1,30 +1,32 @@
 #' The provably best network, and exact edge posteriors
 #'
-#' The optimum is found by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006). This takes
-#' 8 bytes for each of the 2^p subsets: 1 GB for 27 nodes, 69 GB for 33, 137 GB for 34 and 275 GB for 35. The limit is
-#' 37 nodes. With `run = "cuda"`, the subsets are kept in the memory of the device. If it is too small, the memory of the
-#' other devices of `weft_run(devices = )` is used, and then the memory of the host, which is slower; one device does
-#' the work. Memory is predicted, and a call that would need more than is free is refused.
+#' `bn_exact()` finds the best network of up to 37 nodes with proof, and exact posteriors of edges. The shortest call is
+#' `bn_exact(x)`; it returns the network as the matrix `dag`, with its score. The optimum is found by dynamic
+#' programming over all subsets of nodes (Silander and Myllymaki 2006). This needs 8 bytes for each of the 2^p subsets,
+#' which is 1 GB for 27 nodes, 69 GB for 33, 137 GB for 34 and 275 GB for 35. With `run = "cuda"`, the subsets are kept
+#' in the memory of the device. If it is too small, the memory of the other devices of `weft_run(devices = )` is used,
+#' and then the memory of the host, which is slower; one device does the work. If there is not enough memory, the
+#' function stops with an error before it starts.
 #'
 #' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), which
-#' `bn_learn(target = "sum")` estimates, by forward and backward sums over all subsets: about p^2 2^p steps, and again
-#' 8 bytes per subset. All terms are positive and have exponents of their own, so that nothing
-#' cancels and nothing underflows however far apart the scores lie; the two directions are compared, and each node's
-#' parent sets must have probabilities that sum to 1.
+#' `bn_learn(target = "sum")` estimates, with forward and backward sums over all subsets. This takes about p^2 2^p
+#' steps, and again 8 bytes per subset. All terms are positive and have separate exponents, which avoids cancellation
+#' and underflow for any differences of scores. The two directions are compared, and the probabilities of the parent
+#' sets of each node must sum to 1.
 #'
 #' `posterior = "dag"` is the posterior under a uniform prior over graphs, by inclusion and exclusion (Tian and He
 #' 2009). It takes 3^p steps in each of two directions and 12 (p + 2) bytes for each subset: seconds on one core of a
-#' CPU for 18 nodes. The limit is 24 nodes on the CPU, and 27 with `run = "cuda"`. Terms of both signs cancel;
-#' they are whole numbers in units of 2^-60 of what their sum can be, and `error` says how far the sum of the
-#' probabilities of a node's parent sets is from 1; if that is more than 1e-6, the call ends with an error.
-#' [bn_features()] draws graphs from this posterior.
+#' CPU for 18 nodes. The limit is 24 nodes on the CPU, and 27 with `run = "cuda"`. Terms of both signs cancel. They are
+#' whole numbers in units of 2^-60 of the largest possible sum, and `error` is the largest deviation from 1 of the
+#' summed probabilities of a node's parent sets. If it exceeds 1e-6, the function stops with an error. [bn_features()]
+#' samples graphs from this posterior.
 #'
-#' Where `x` allows no cycle ([bn_time()] without edges within a point in time), every node is for itself: the optimum
-#' and the posterior `"dag"` come from its own sets, for any number of nodes.
+#' If `x` allows no cycles ([bn_time()] without edges within a time point), the nodes are independent of each other: the
+#' optimum and the posterior `"dag"` are computed for each node separately, for any number of nodes.
 #'
 #' @inheritParams bn_learn
-#' @param x a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
-#'   with `keep = "all"`.
+#' @param x a data frame or matrix as for [bn_scores()], or an object returned by `bn_scores()`; for posteriors a table
+#'   made with `keep = "all"`.
 #' @param max_parents the largest number of parents of a node: one number, or a named vector, as for [bn_scores()].
 #' @param posterior `"none"`, `"dag"` or `"order"`.
 #' @param control a list of settings that are rarely needed: `plus_one` and `slack`, as for [bn_scores()].
@@ -165,10 +167,10 @@ check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1, dra
   free <- host_free()
   most <- if (posterior != "dag") 37L else if (backend == "cuda") 27L else 24L
   if (p > most || (free >= 0 && need - held > free)) {
-    weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.",
+    weft_abort("memory", sprintf("The exact method needs about %s of memory for %d nodes; %s is available.",
                                  bytes_text(need), as.integer(p),
-                                 if (free < 0) "unknown amounts" else bytes_text(free + held)),
-               x = if (p > most) sprintf("At most %d nodes are possible%s.", most,
+                                 if (free < 0) "an unknown amount" else bytes_text(free + held)),
+               x = if (p > most) sprintf("The limit is %d nodes%s.", most,
                                          switch(posterior, none = "", order = " for `posterior = \"order\"`",
                                                 dag = sprintf(" for `posterior = \"dag\"` with `run = \"%s\"`",
                                                               backend))),
@@ -182,10 +184,10 @@ check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1, dra
 #' @export
 print.weft_bn_exact <- function(x, ...) {
   check_bn(x, "x")
-  cat(sprintf("Best Bayesian network of %s, proven: %s, %s %.4f\n", several(nrow(x$dag), "node"),
+  cat(sprintf("Optimal Bayesian network of %s (proven): %s, %s %.4f\n", several(nrow(x$dag), "node"),
               several(sum(x$dag), "edge"), x$table$type, x$score))
   if (!is.null(x$edges)) {
-    cat(sprintf("Exact edge posteriors, uniform prior over %ss; %d of at least 0.5\n",
+    cat(sprintf("Exact edge posteriors (uniform prior over %ss): %d of at least 0.5\n",
                 if (x$posterior == "dag") "graph" else "order",
                 sum(x$edges >= 0.5)))
     cat_wrapped(edge_meaning)

@@ -1,26 +1,29 @@
 #' Paths, ancestors, Markov blankets and equivalence classes
 #'
-#' Estimates the probabilities of features other than single edges from graphs that are drawn from the posterior: that
-#' one node is an ancestor of another, that it belongs to another's Markov blanket (its parents, its children, and
-#' their other parents), and that the network belongs to an equivalence class. Each has a Monte Carlo standard error.
+#' `bn_features()` estimates posterior probabilities of network features other than single edges: that one node is an
+#' ancestor of another, that it belongs to the Markov blanket of another (its parents, its children, and their other
+#' parents), and that the network belongs to an equivalence class. The shortest call is `bn_features(fit)`; it returns
+#' matrices of probabilities and a table of classes. They are estimated from graphs that are sampled from the posterior,
+#' with Monte Carlo standard errors.
 #'
-#' The graphs of `bn_exact(posterior = "dag")` are drawn exactly and independently from the posterior that is uniform
-#' over graphs (Talvitie, Vuoksenmaa and Koivisto 2020), layer after layer: the nodes without parents, those whose
-#' parents are among these, and so on. Those of [bn_learn()] are the ones that its chains drew, with a prior
-#' that is uniform over orders for `target = "sum"` and over graphs for `"uniform"`; their errors come from the means of
-#' eight segments of each chain, and are too small where chains have not converged. Halves of the rows (`resample`)
-#' are not used: graphs are drawn from the posterior of all rows.
+#' The graphs of `bn_exact(posterior = "dag")` are sampled exactly and independently from the posterior with a uniform
+#' prior over graphs (Talvitie, Vuoksenmaa and Koivisto 2020), layer by layer: the nodes without parents, the nodes
+#' whose parents are among these, and so on. For [bn_learn()], the graphs are those that the chains sampled, with a
+#' uniform prior over orders for `target = "sum"` and over graphs for `"uniform"`. Their errors come from the means of
+#' eight segments of each chain, and are too small if the chains did not converge. `resample` has no effect: the graphs
+#' come from the posterior given all rows.
 #'
-#' @param fit what `bn_exact(posterior = "dag")` returned, or [bn_learn()] with the target `"sum"` or `"uniform"`.
-#' @param draws how many graphs to draw from an exact posterior; leave it out for chains, which have already drawn
-#'   their graphs.
-#' @param seed a whole number; NULL draws the key from R's generator.
+#' @param fit an object returned by `bn_exact(posterior = "dag")`, or [bn_learn()] with the target `"sum"` or
+#'   `"uniform"`.
+#' @param draws the number of graphs to sample from an exact posterior; not for chains, which have already sampled their
+#'   graphs.
+#' @param seed a whole number; by default, it is drawn from R's generator.
 #' @param run see [weft_run()].
 #' @return An object of class `weft_bn_features`: matrices \[from, to\] `edges`, `paths` (from is an ancestor of to) and
-#'   `blankets` (symmetric); `classes`, a data frame of equivalence classes, the most probable first, with their
-#'   `probability`, its `error`, and the numbers of all `edges` and of `undirected` ones; the classes' graphs in
-#'   `cpdags`, as [bn_cpdag()] gives them; `errors`, the standard errors of the three matrices; `draws`, and
-#'   `different`, how many graphs there were.
+#'   `blankets` (symmetric); `classes`, a data frame of equivalence classes, most probable first, with their
+#'   `probability`, its `error`, and the numbers of `edges` and of `undirected` edges; `cpdags`, the graphs of the
+#'   classes, like from [bn_cpdag()]; `errors`, the standard errors of the three matrices; `draws` and `different`, the
+#'   numbers of sampled and of distinct graphs.
 #' @seealso [bn_exact()], [bn_learn()], [bn_cpdag()]
 #' @export
 #' @examples
@@ -35,11 +38,12 @@ bn_features <- function(fit, draws = NULL, seed = NULL, run = NULL, ...) {
   need_args("fit")
   chosen <- list(name = "cpu", reason = "graphs are drawn on the CPU")
   if (!inherits(fit, "weft_bn")) {
-    abort_input("`fit` must be what `bn_exact()` or `bn_learn()` returned.", x = paste0("It is ", describe(fit), "."))
+    abort_input("`fit` must be an object returned by `bn_exact()` or `bn_learn()`.",
+                x = paste0("It is ", describe(fit), "."))
   }
   if (inherits(fit, "weft_bn_search")) {
-    abort_input("`fit` must have drawn graphs.", x = "A search by best moves draws none.",
-                i = "Write `bn_learn(data, target = \"uniform\", start = fit)`.")
+    abort_input("`fit` must contain sampled graphs.", x = "A local search samples no graphs.",
+                i = "Use `bn_learn(data, target = \"uniform\", start = fit)`.")
   }
   exact <- inherits(fit, "weft_bn_exact")
   drawn <- if (exact) draw_exactly(fit, draws, seed, run) else chain_graphs(fit, draws)
@@ -53,7 +57,7 @@ draw_exactly <- function(fit, draws, seed, run) {
   if (!identical(fit$posterior, "dag")) {
     abort_input("`fit` must have a posterior over graphs.",
                 x = sprintf("It was made with `posterior = \"%s\"`.", fit$posterior),
-                i = "Write `bn_exact(data, posterior = \"dag\")`.")
+                i = "Use `bn_exact(data, posterior = \"dag\")`.")
   }
   check_bn_table(fit[["table"]], "fit$table")
   draws <- check_number(draws %||% 1000, "draws", min = 2, max = 1e6, whole = TRUE)
@@ -67,12 +71,12 @@ draw_exactly <- function(fit, draws, seed, run) {
 chain_graphs <- function(fit, draws) {
   if (is.null(fit[["drawn"]])) check_bn_chains(fit, "fit") else check_drawn(check_bn(fit, "fit"))
   if (fit$target == "max") {
-    abort_input("`fit` must have drawn graphs.", x = "It was learned with `target = \"max\"`.",
-                i = "Write `bn_learn(data, target = \"uniform\")`.")
+    abort_input("`fit` must contain sampled graphs.", x = "It was learned with `target = \"max\"`.",
+                i = "Use `bn_learn(data, target = \"uniform\")`.")
   }
   if (!is.null(draws)) {
-    abort_input("`draws` is for exact posteriors.",
-                x = sprintf("The chains drew %d networks.", length(fit$sample_score)))
+    abort_input("`draws` can only be given for an exact posterior.",
+                x = sprintf("The chains sampled %d networks.", length(fit$sample_score)))
   }
   p <- nrow(fit$dag)
   samples <- nrow(fit$sample_score)
@@ -129,9 +133,9 @@ check_feature_memory <- function(p, draws, different, stretches, cells, independ
   need <- feature_bytes(p, draws, different, stretches, cells)
   free <- host_free()
   if (free < 0 || need <= free) return(invisible())
-  weft_abort("memory", sprintf("The features need about %s of memory, %s are free.", bytes_text(need),
+  weft_abort("memory", sprintf("The features need about %s of memory; %s is available.", bytes_text(need),
                                bytes_text(free)),
-             x = sprintf("%s different networks of %d nodes.", number_text(different), as.integer(p)),
+             x = sprintf("There are %s different networks of %d nodes.", number_text(different), as.integer(p)),
              i = if (independent) "Use fewer `draws`." else "Learn with a larger `thin`, which draws fewer networks.")
 }
 
@@ -158,26 +162,28 @@ blankets_of <- function(edges) {
 }
 
 #' @rdname bn_features
-#' @param x what `bn_features()` returned.
+#' @param x an object returned by `bn_features()`.
 #' @param ... ignored.
 #' @export
 print.weft_bn_features <- function(x, ...) {
   check_features(x)
   best <- x$classes[1L, ]
-  cat(sprintf("Features of %d networks %s, %d different, of %d equivalence classes\n", as.integer(x$draws),
-              if (x$independent) "drawn from the exact posterior over graphs" else "that chains drew",
+  cat(sprintf("Features of %d networks %s: %d distinct, in %d equivalence classes\n", as.integer(x$draws),
+              if (x$independent) "sampled from the exact posterior over graphs" else "sampled by MCMC",
               as.integer(x$different), nrow(x$classes)))
-  cat(sprintf("Most probable class: %.3f (standard error %.3f), %d edges, %d of them undirected\n", best$probability,
+  cat(sprintf("Most probable class: probability %.3f (standard error %.3f), %d edges, %d of them undirected\n",
+              best$probability,
               best$error, as.integer(best$edges), as.integer(best$undirected)))
-  cat(sprintf("%d paths and %d pairs in each other's Markov blankets have a probability of at least 0.5\n",
+  cat(sprintf("Probability of at least 0.5: %d directed paths, %d pairs in each other's Markov blanket\n",
               sum(x$paths >= 0.5), sum(x$blankets >= 0.5) / 2))
   invisible(x)
 }
 
 #' @rdname bn_features
 #' @param row.names,optional ignored.
-#' @return As a data frame, a row for each ordered pair of nodes: `from`, `to`, the probabilities `edge`, `path` and
-#'   `blanket`, and their standard errors `edge_error`, `path_error` and `blanket_error`; the most probable paths first.
+#' @return `as.data.frame()`: one row for each ordered pair of nodes, with the most probable paths first: `from`, `to`,
+#'   the probabilities `edge`, `path` and `blanket`, and their standard errors `edge_error`, `path_error` and
+#'   `blanket_error`.
 #' @export
 as.data.frame.weft_bn_features <- function(x, row.names = NULL, optional = FALSE, ...) {
   check_features(x)
@@ -210,7 +216,7 @@ check_features <- function(x) {
        "a data frame of numbers")
   for (part in c("paths", "edges", "blankets")) {
     need(part, function(v) is_edges(v, rownames(x[["paths"]])),
-         "a matrix of probabilities, rows and columns named by the nodes")
+         "a matrix of probabilities with the nodes as row and column names")
   }
   need("errors", function(v) is.list(v) && all(vapply(c("edges", "paths", "blankets"), function(of) {
     is_table(v[[of]], nrow(x[["paths"]]), nrow(x[["paths"]]), min = 0)

@@ -1,22 +1,24 @@
 #' Parameters of a network, simulation, and prediction
 #'
-#' `bn_fit()` gives each node's conditional distribution. For categories these are posterior means, \eqn{(N_{kj} +
-#' \mathrm{ess}/(q r)) / (N_k + \mathrm{ess}/q)}; for numbers, they come from least squares on the parents, with the
-#' residual standard deviation. Where columns are of both kinds, as for the score `"bic-cg"`, a number has intercept,
-#' slopes and standard deviation for each configuration of its parents that are categories; a configuration with too few
-#' rows for them takes those of all rows. `bn_sample()` draws rows, `bn_log_lik()` gives the log-likelihood of each
-#' row of new data, and `predict()` the distribution of one node given all other columns of `newdata`; nodes that
-#' `newdata` lacks are summed out exactly.
+#' `bn_fit()` estimates the conditional distribution of each node given its parents. The shortest call is
+#' `bn_fit(x, dag)`; it returns a fitted network. For categories, the probabilities are posterior means,
+#' \eqn{(N_{kj} + \mathrm{ess}/(q r)) / (N_k + \mathrm{ess}/q)}; For numbers, the parameters come from a least-squares
+#' regression on the parents, with the residual standard deviation. With columns of both types, as for the score
+#' `"bic-cg"`, a numeric node has an intercept, slopes and a standard deviation for each configuration of its
+#' categorical parents; a configuration with too few rows uses the estimates from all rows. `bn_sample()` draws rows,
+#' `bn_log_lik()` returns the log-likelihood of each row of new data, and `predict()` the distribution of one node given
+#' all other columns of `newdata`; nodes that are not in `newdata` are summed out exactly.
 #'
 #' @inheritParams bn_scores
-#' @param na `"fail"`, `"drop"` to leave out rows with missing values, or `"em"`: parameters by EM, each row completed
-#'   20 times by draws from the network.
+#' @param na `"fail"`, `"drop"` to remove rows with missing values, or `"em"` for the EM algorithm, with each row
+#'   completed 20 times by samples from the network.
 #' @param dag a network; see [bn_convert()].
 #' @param x a data frame as for [bn_scores()].
-#' @return `bn_fit()`: an object of class `weft_bn_fit` with the `dag` and `nodes`, a list with for each node its
-#'   `parents` and `probability` (an array, the node's levels first, then its parents') or `intercept`, `slopes` and
-#'   `sd`: of a number whose parents include categories, arrays with these, and of `slopes` a matrix with a row for each
-#'   parent that is a number and a column for each configuration.
+#' @return `bn_fit()`: an object of class `weft_bn_fit` with the `dag` and `nodes`. This list contains for each node its
+#'   `parents` and either `probability` (an array, whose first dimension are the levels of the node and the others the
+#'   levels of its parents), or `intercept`, `slopes` and `sd`. For a numeric node with categorical parents, `intercept`
+#'   and `sd` are arrays over their levels, and `slopes` is a matrix with one row for each numeric parent and one column
+#'   for each configuration.
 #' @export
 #' @examples
 #' set.seed(1)
@@ -40,9 +42,9 @@ bn_fit <- function(x, dag, ess = 1, interventions = NULL, na = c("fail", "drop",
   number <- if (kind == "mixed") input$number else rep(numbers, input$p)
   wrong <- which(dag != 0 & outer(number, !number), arr.ind = TRUE)
   if (nrow(wrong)) {
-    abort_input("In `dag`, a number must not be the parent of a category.",
+    abort_input("In `dag`, a numeric node must not be the parent of a categorical one.",
                 x = sprintf("`%s` is a parent of `%s`.", input$names[wrong[1L, 1L]], input$names[wrong[1L, 2L]]),
-                i = "Learn it with the score \"bic-cg\", or make categories of the numbers with `discretize()`.")
+                i = "Learn it with the score \"bic-cg\", or discretise the numeric columns with `discretize()`.")
   }
   nodes <- lapply(seq_len(input$p), function(i) {
     parents <- which(dag[, i] != 0)
@@ -59,7 +61,8 @@ fit_counts <- function(input, node, parents, rows, ess) {
   dims <- input$levels[c(node, parents)]
   if (prod(dims) > 2^26) {
     abort_input("A node's table of probabilities must have at most 2^26 cells.",
-                x = sprintf("Node `%s` with its %d parents has %.3g.", input$names[node], length(parents), prod(dims)))
+                x = sprintf("Node `%s` with its %d parents would have %.3g.", input$names[node], length(parents),
+                            prod(dims)))
   }
   counts <- count_family(input, node, parents, rows) / input$completions + ess / prod(dims)
   totals <- rep(colSums(matrix(counts, dims[1L])), each = dims[1L])
@@ -80,7 +83,7 @@ fit_mixed <- function(input, node, parents, rows) {
   dims <- input$levels[categories]
   if (prod(dims) * (length(numbers) + 2) > 2^26) {
     abort_input("A node must have at most 2^26 parameters.",
-                x = sprintf("Node `%s` with its %d parents has %.3g.", input$names[node], length(parents),
+                x = sprintf("Node `%s` with its %d parents would have %.3g.", input$names[node], length(parents),
                             prod(dims) * (length(numbers) + 2)))
   }
   whole <- fit_gauss(input, node, numbers, rows)
@@ -102,7 +105,7 @@ fit_mixed <- function(input, node, parents, rows) {
 # whether it counts as a combination of others.
 fit_gauss <- function(input, node, parents, rows) {
   if (!length(rows)) {
-    abort_input("Every node must have a row in which it was not set from outside.",
+    abort_input("Every node must have a row without an intervention on it.",
                 x = sprintf("`%s` has none.", input$names[node]))
   }
   x <- input$x[rows, c(node, parents), drop = FALSE]
@@ -120,12 +123,12 @@ fit_gauss <- function(input, node, parents, rows) {
                           max(length(rows) / input$completions - model$rank, 1)) * deviation[1L] * unit[1L])
   vanished <- slopes != 0 & abs(out$slopes) < .Machine$double.xmin
   if (all(is.finite(c(out$intercept, out$slopes, out$sd)), !vanished)) return(out)
-  abort_input("Columns of `x` must have units in which slopes neither overflow nor vanish.",
-              x = sprintf("Those of node `%s` do.", input$names[node]))
+  abort_input("The columns of `x` must be scaled such that regression slopes neither overflow nor underflow.",
+              x = sprintf("The slopes of node `%s` overflow or underflow.", input$names[node]))
 }
 
 #' @rdname bn_fit
-#' @param fit,object what `bn_fit()` returned, and `x` of its methods.
+#' @param fit,object an object returned by `bn_fit()`, and `x` of its methods.
 #' @param ... ignored.
 #' @export
 print.weft_bn_fit <- function(x, ...) {
@@ -149,9 +152,9 @@ number_nodes <- function(fit) {
 summary.weft_bn_fit <- function(object, ...) glance(object)
 
 #' @rdname bn_fit
-#' @param n how many rows.
-#' @param do a list or vector, by node: values that are set from outside.
-#' @param seed a whole number; NULL draws the key from R's generator.
+#' @param n the number of rows.
+#' @param do a list or vector of values, named by nodes, that are set by an intervention.
+#' @param seed a whole number; by default, it is drawn from R's generator.
 #' @return `bn_sample()`: a data frame.
 #' @export
 bn_sample <- function(fit, n, do = NULL, seed = NULL) {
@@ -186,17 +189,18 @@ sample_network <- function(fit, n, do, key) {
 # `do` as a list by node, each node once.
 check_settings <- function(do, nodes) {
   if (!is.null(do) && !is.list(do) && !is.atomic(do)) {
-    abort_input("`do` must be a list or vector of values with names of nodes.", x = paste0("It is ", describe(do), "."))
+    abort_input("`do` must be a list or vector of values named by nodes.", x = paste0("It is ", describe(do), "."))
   }
   do <- as.list(do)
   given <- names(do)
-  if (length(do) && is.null(given)) abort_input("`do` must have names of nodes.", x = "It has no names.")
+  if (length(do) && is.null(given)) abort_input("`do` must be named by nodes.", x = "It has no names.")
   unknown <- setdiff(given, nodes)
   twice <- unique(given[duplicated(given)])
   if (length(unknown)) {
-    abort_input("`do` must have names of nodes.", x = sprintf("There is no %s.", label_some(unknown)))
+    abort_input("`do` must be named by nodes.", x = sprintf("There is no %s.", label_some(unknown)))
   }
-  if (length(twice)) abort_input("`do` must set each node once.", x = sprintf("Twice: %s.", label_some(twice)))
+  if (length(twice)) abort_input("`do` must set each node at most once.",
+                                 x = sprintf("Duplicated: %s.", label_some(twice)))
   do
 }
 
@@ -204,9 +208,10 @@ check_sample_memory <- function(n, p) {
   need <- 2 * 8 * n * (p + 2)
   free <- host_free()
   if (free < 0 || need <= free) return(invisible())
-  weft_abort("memory", sprintf("The sample needs about %s of memory, %s are free.", bytes_text(need), bytes_text(free)),
+  weft_abort("memory",
+             sprintf("The sample needs about %s of memory; %s is available.", bytes_text(need), bytes_text(free)),
              x = sprintf("%s rows of %d nodes.", number_text(n), p),
-             i = "Draw fewer rows at a time, with seeds of their own.")
+             i = "Draw fewer rows at a time, each time with another seed.")
 }
 
 set_value <- function(fit, name, value) {
@@ -259,12 +264,13 @@ fit_columns <- function(fit, data, needed, arg) {
                                         x = paste0("It is ", describe(data), "."))
   twice <- intersect(names(fit$nodes), names(data)[duplicated(names(data))])
   if (length(twice)) {
-    abort_input(sprintf("`%s` must have each node once.", arg), x = sprintf("Twice: %s.", label_some(twice)))
+    abort_input(sprintf("`%s` must contain each node only once.", arg),
+                x = sprintf("Duplicated: %s.", label_some(twice)))
   }
   lacking <- setdiff(needed, names(data))
   if (length(lacking)) {
     abort_input(sprintf("`%s` must have a column for every node.", arg),
-                x = paste0("It lacks ", label_some(lacking), "."))
+                x = paste0("Missing: ", label_some(lacking), "."))
   }
   shared <- intersect(names(fit$nodes), names(data))
   number <- number_nodes(fit)
@@ -278,7 +284,7 @@ fit_columns <- function(fit, data, needed, arg) {
     check_factor(column, sprintf("Column `%s` of `%s`", name, arg))
     values <- if (number[[name]]) as.double(column) else match(as.character(column), fit$labels[[name]]) - 1
     if (anyNA(values)) {
-      abort_input(sprintf("`%s` must not have missing values or new levels.", arg),
+      abort_input(sprintf("`%s` must not contain missing values or new levels.", arg),
                   x = sprintf("Column `%s` has %d.", name, sum(is.na(values))))
     }
     values
@@ -310,7 +316,7 @@ node_density <- function(fit, name, x, least = 0) {
 #' @rdname bn_fit
 #' @param newdata a data frame with some of the nodes.
 #' @param node the node to predict; its own column in `newdata`, if any, is not used.
-#' @param type `"probability"` (a matrix, one row per row of `newdata`) or `"class"`, the likeliest level. For
+#' @param type `"probability"` (a matrix, one row per row of `newdata`) or `"class"`, the most probable level. For
 #'   numbers, both give the conditional mean.
 #' @return `predict()`: see `type`.
 #' @export
@@ -323,7 +329,7 @@ predict.weft_bn_fit <- function(object, newdata, node, type = c("probability", "
   }
   if (is.matrix(newdata)) newdata <- as.data.frame(newdata, stringsAsFactors = FALSE)
   node <- names(object$nodes)[check_nodes(node, names(object$nodes), "node")]
-  if (length(node) != 1L) abort_input("`node` must be one name.", x = paste0("It is ", describe(node), "."))
+  if (length(node) != 1L) abort_input("`node` must be the name of one node.", x = paste0("It is ", describe(node), "."))
   x <- fit_columns(object, newdata[!names(newdata) %in% node], character(), "newdata")
   if (object$gaussian) return(predict_gauss(object, x, node))
   if (any(number_nodes(object))) return(predict_mixed(object, x, node, type))
@@ -368,8 +374,8 @@ condition_on <- function(fit, relevant, node, known) {
     }, 0)
     out <- hidden[which.min(sizes)]
     if (min(sizes) > 2^24) {
-      abort_input("`newdata` must leave out fewer nodes: summing them out needs tables that are too large.",
-                  x = sprintf("The smallest table next has %.3g cells.", min(sizes)))
+      abort_input("`newdata` must contain more of the nodes: summing over the others needs tables that are too large.",
+                  x = sprintf("The smallest such table has %.3g cells.", min(sizes)))
     }
     with <- vapply(tables, function(t) out %in% names(dimnames(t)), NA)
     tables <- c(tables[!with], list(sum_out(Reduce(multiply_tables, tables[with]), out)))
@@ -421,8 +427,8 @@ predict_mixed <- function(fit, x, node, type) {
   hidden <- setdiff(categories, known)
   sizes <- lengths(fit$labels[hidden])
   if (prod(sizes) > 2^16) {
-    abort_input("`newdata` must leave out fewer categories: at most 2^16 combinations can be summed out.",
-                x = sprintf("There are %.3g.", prod(sizes)))
+    abort_input("`newdata` must contain more of the categorical nodes: at most 2^16 combinations can be summed.",
+                x = sprintf("There are %.3g combinations.", prod(sizes)))
   }
   combinations <- if (length(hidden)) as.matrix(do.call(expand.grid, lapply(sizes, function(r) seq_len(r) - 1)))
                   else matrix(0, 1L, 0L)
@@ -477,12 +483,12 @@ log_numbers <- function(fit, y) {
   known <- colnames(y)
   unit <- sqrt(diag(joint$covariance)[known])
   if (!all(unit > 0)) {
-    abort_input("Numbers in `newdata` must have a positive variance in every configuration.",
-                x = sprintf("`%s` has none in some.", known[!(unit > 0)][1L]))
+    abort_input("Numeric nodes in `newdata` must have a positive variance in every configuration.",
+                x = sprintf("The variance of `%s` is 0 in some.", known[!(unit > 0)][1L]))
   }
   root <- tryCatch(chol(joint$covariance[known, known, drop = FALSE] / outer(unit, unit)), error = function(e) NULL)
   if (is.null(root)) {
-    abort_input("Numbers in `newdata` must not determine each other.", x = "In some configuration they do.")
+    abort_input("Numeric nodes in `newdata` must not be linearly dependent.", x = "They are in some configuration.")
   }
   z <- sweep(y / rep(joint$scale[known], each = nrow(y)), 2L, joint$mean[known]) / rep(unit, each = nrow(y))
   -colSums(forwardsolve(t(root), t(z))^2) / 2 - sum(log(diag(root))) - sum(log(unit)) - sum(log(joint$scale[known]))
@@ -505,7 +511,7 @@ gauss_joint <- function(fit) {
   covariance <- crossprod(through, (vapply(fit$nodes, `[[`, 0, "sd") / scale)^2 * through)
   if (!all(is.finite(covariance), is.finite(mean))) {
     abort_input("The network's slopes and standard deviations must be smaller.",
-                x = "Their products overflow.")
+                x = "Their products overflow. Rescale the data.")
   }
   list(mean = stats::setNames(mean, names), covariance = covariance, scale = scale)
 }

@@ -8,8 +8,8 @@ bn_na <- c("fail", "drop", "em", "augment")
 asked_na <- function(..., na = "fail", able, what) {
   na <- check_choice(na, bn_na, "na")
   if (na %in% c("fail", "drop", able)) return(na)
-  abort_input(sprintf("`na = \"%s\"` is not for %s.", na, what), x = sprintf("`na = \"%s\"` is.", able[1L]),
-              i = if (na == "em") "Expected counts give one network, no posterior.")
+  abort_input(sprintf("`na = \"%s\"` cannot be used with %s.", na, what), x = sprintf("`na = \"%s\"` is.", able[1L]),
+              i = if (na == "em") "Expected counts give one network and no posterior.")
 }
 
 # ---- data with gaps ----
@@ -23,7 +23,7 @@ with_gaps <- function(x, score, interventions, key) {
     rows <- lacking[[j]]
     if (length(rows) == length(data[[j]])) {
       abort_input("Every column of `x` must have an observed value.",
-                  x = sprintf("`%s` has none.", names(data)[j]), i = "Leave it out.")
+                  x = sprintf("`%s` has none.", names(data)[j]), i = "Remove it.")
     }
     observed <- data[[j]][-rows]
     data[[j]][rows] <- observed[1 + floor(draws("uniform", length(rows), key = key, stream = j - 1) * length(observed))]
@@ -33,8 +33,8 @@ with_gaps <- function(x, score, interventions, key) {
   number <- input$number %||% rep(score == "bge", input$p)
   lost <- which(vapply(seq_len(input$p), function(j) any(input$set[lacking[[j]], j] != 0L), NA))
   if (length(lost)) {
-    abort_input("A value that was set from outside must not be missing.",
-                x = sprintf("`%s` lacks some.", input$names[lost[1L]]))
+    abort_input("A value set by an intervention must not be missing.",
+                x = sprintf("Missing in `%s`.", input$names[lost[1L]]))
   }
   values <- if (is.null(input$codes)) input$x else input$codes + 0
   if (any(number)) values[, number] <- input$x[, number]
@@ -207,7 +207,7 @@ by_em <- function(fit, found, call, started) {
 em_line <- function(x) {
   em <- x[["em"]]
   if (!is.list(em) || !is_count(em$rounds, 1) || !is_count(em$completions)) return(NULL)
-  sprintf("Missing values: structural EM, %s, each row completed %d times", several(em$rounds, "round"),
+  sprintf("Missing values: structural EM (%s, %d completions per row)", several(em$rounds, "round"),
           as.integer(em$completions))
 }
 
@@ -215,9 +215,10 @@ check_completed_memory <- function(input, completions) {
   need <- 60 * as.double(input$n) * input$p * completions
   free <- host_free()
   if (free < 0 || need <= free) return(invisible())
-  weft_abort("memory", sprintf("The completed rows need about %s of memory, %s are free.", bytes_text(need),
+  weft_abort("memory", sprintf("The completed rows need about %s of memory; %s is available.", bytes_text(need),
                                bytes_text(free)),
-             x = sprintf("%s rows of %d nodes, %s times.", number_text(input$n), as.integer(input$p),
+             x = sprintf("There are %s rows of %d nodes, each completed %s times.", number_text(input$n),
+                         as.integer(input$p),
                          number_text(completions)), i = "Lower `control$completions`.")
 }
 
@@ -288,7 +289,7 @@ fit_by_em <- function(x, dag, ess, interventions, key, kind) {
 learn_augmented <- function(x, score, settings, max_parents, control, run, ..., ess = 1, interventions = NULL,
                             na = "augment") {
   if (score %in% mixed_scores) {
-    abort_input("`na = \"augment\"` needs columns that are all numbers, or all categories.",
+    abort_input("`na = \"augment\"` needs columns that are all numeric or all categorical.",
                 x = sprintf("The score is \"%s\".", score), i = "Write `target = \"max\"`, and `na = \"em\"`.")
   }
   ess <- check_ess(ess)

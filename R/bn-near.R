@@ -34,7 +34,7 @@ near_table <- function(data, score, key, run, ess = 1, gamma = 1, prior = NULL, 
     predicted = data.frame(sets = found$scored),
     priors = !is.null(prior), interventions = !is.null(input$set), candidates = TRUE, near = TRUE
   ))
-  chosen <- list(name = "cpu", reason = "few parent sets are scored")
+  chosen <- list(name = "cpu", reason = "few parent sets need a score")
   list(table = record(new_result(table, class = "weft_bn_scores"), sys.call(), chosen, started), order = found$order)
 }
 

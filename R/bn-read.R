@@ -1,15 +1,16 @@
 #' Read a network from a file
 #'
-#' Networks of categories in the formats of the Bayesian network repositories: BIF, Hugin's NET, and DSC of Microsoft's
-#' tools. The result is like that of [bn_fit()], so that [bn_sample()], [bn_log_lik()] and `predict()` accept it, and
-#' [bn_compare()] accepts its graph as the truth.
+#' `bn_read()` reads a categorical network in one of the formats of the Bayesian network repositories: BIF, Hugin's NET,
+#' and Microsoft's DSC. The shortest call is `bn_read("file.bif")`. The result is a network like from [bn_fit()]:
+#' [bn_sample()], [bn_log_lik()] and `predict()` accept it, and [bn_compare()] accepts its graph as the truth.
 #'
-#' A file is data: nothing in it is executed. Nodes must be declared before they are used as parents, every
-#' combination of the parents' states must have its probabilities, and these must sum to 1 within 0.001; they are then
-#' scaled to do so exactly. Properties, labels and positions are skipped. Errors name the line.
+#' Nothing in a file is executed. Nodes must be declared before they are used as parents. Every combination of the
+#' states of the parents needs probabilities that sum to 1 within 0.001; they are then scaled to sum to 1 exactly.
+#' Properties, labels and positions are ignored. Errors give the line number.
 #'
-#' @param file the file's name. It may be compressed with gzip, bzip2 or xz.
-#' @param format `"bif"`, `"net"` or `"dsc"`; `NULL`: as the file's extension says, before `.gz`, `.bz2` or `.xz`.
+#' @param file the name of the file. It may be compressed with gzip, bzip2 or xz.
+#' @param format `"bif"`, `"net"` or `"dsc"`; by default, it is inferred from the extension (before `.gz`, `.bz2` or
+#'   `.xz`).
 #' @return An object of class `weft_bn_fit`; see [bn_fit()].
 #' @export
 #' @examples
@@ -30,9 +31,9 @@ bn_read <- function(file, format = NULL) {
   if (is.null(format)) {
     format <- sub(".*[.]", "", sub("[.](gz|bz2|xz)$", "", tolower(basename(file))))
     if (!format %in% names(bn_formats)) {
-      abort_input("`format` must be given where the file's name does not tell it.",
-                  x = sprintf("The name ends in `%s`.", format),
-                  i = paste0("Formats are ", label_some(names(bn_formats)), "."))
+      abort_input("`format` must be given if it cannot be inferred from the name of the file.",
+                  x = sprintf("The file name ends in `%s`.", format),
+                  i = paste0("Known formats: ", label_some(names(bn_formats)), "."))
     }
   }
   format <- check_choice(format, names(bn_formats), "format")
@@ -79,14 +80,14 @@ at_end <- function(r) r$at > length(r$token)
 sees <- function(r, sign) !at_end(r) && !r$quoted[r$at] && r$token[r$at] == sign
 
 take <- function(r) {
-  if (at_end(r)) fail_at(r, "it ends in the middle")
+  if (at_end(r)) fail_at(r, "it ends too early")
   r$at <- r$at + 1L
   r$value[r$at - 1L]
 }
 
 take_sign <- function(r, sign) {
   if (at_end(r)) fail_at(r, sprintf("`%s` is expected", sign))
-  if (!sees(r, sign)) fail_at(r, sprintf("`%s` is expected, not `%s`", sign, r$token[r$at]))
+  if (!sees(r, sign)) fail_at(r, sprintf("`%s` is expected instead of `%s`", sign, r$token[r$at]))
   r$at <- r$at + 1L
 }
 
@@ -148,7 +149,7 @@ read_parts <- function(r, format) {
       family <- take_family(r)
       in_block(r, function() family <<- format$take_row(r, family))
       families <- c(families, list(family))
-    } else fail_at(r, sprintf("`%s` is not a part of %s", kind, format$name), line)
+    } else fail_at(r, sprintf("`%s` is not allowed in %s", kind, format$name), line)
   }
   list(states = states, families = families)
 }
@@ -178,7 +179,7 @@ bif_row <- function(r, family) {
   } else {
     word <- tolower(take(r))
     if (word == "property") { take_until(r, ";"); return(family) }
-    if (!word %in% c("table", "default")) fail_at(r, sprintf("`%s` is not a part of a probability", word), line)
+    if (!word %in% c("table", "default")) fail_at(r, sprintf("`%s` is not allowed in a probability block", word), line)
     if (word == "table" && length(family$parents)) {
       fail_at(r, "a node with parents needs a row for each combination of their states, not `table`", line)
     }
@@ -243,7 +244,7 @@ bn_formats <- list(
 )
 
 add_states <- function(r, states, name, labels, line) {
-  if (name %in% names(states)) fail_at(r, sprintf("node `%s` comes twice", name), line)
+  if (name %in% names(states)) fail_at(r, sprintf("node `%s` occurs twice", name), line)
   if (!length(labels) || anyDuplicated(labels) || !all(nzchar(labels))) {
     fail_at(r, sprintf("node `%s` must have different states", name), line)
   }
@@ -266,7 +267,7 @@ network_of <- function(found, r) {
     unknown <- setdiff(c(family$child, family$parents), nodes)
     if (length(unknown)) fail_at(r, sprintf("there is no node `%s`", unknown[1L]), family$line)
     if (anyDuplicated(c(family$child, family$parents))) {
-      fail_at(r, sprintf("a family of `%s` must be of different nodes", family$child), family$line)
+      fail_at(r, sprintf("the family of `%s` must consist of different nodes", family$child), family$line)
     }
   }
   without <- setdiff(nodes, of)
@@ -274,7 +275,7 @@ network_of <- function(found, r) {
   dag <- matrix(0L, length(nodes), length(nodes), dimnames = list(from = nodes, to = nodes))
   for (family in found$families) dag[family$parents, family$child] <- 1L
   cycle <- find_cycle(dag != 0)
-  if (length(cycle)) fail_at(r, paste0("it has a cycle, ", paste(nodes[cycle], collapse = " -> ")), NULL)
+  if (length(cycle)) fail_at(r, paste0("it contains the cycle ", paste(nodes[cycle], collapse = " -> ")), NULL)
   tables <- lapply(found$families, function(family) family_table(family, states, nodes, r))
   names(tables) <- of
   check_fit(new_result(list(dag = dag, nodes = tables[nodes], labels = states, gaussian = FALSE, n = 0, ess = 0),
@@ -292,7 +293,8 @@ family_table <- function(family, states, nodes, r) {
     whole <- length(row$given) == 1L && is.na(row$given)
     need <- if (whole) length(table) else dims[1L]
     if (length(row$values) != need) {
-      fail_at(r, sprintf("node `%s` needs %d numbers here, not %d", family$child, as.integer(need), length(row$values)),
+      fail_at(r, sprintf("node `%s` needs %d numbers here, but %d were found", family$child, as.integer(need),
+                         length(row$values)),
               row$line)
     }
     if (whole) table <- net_order(row$values, dims)

@@ -5,12 +5,12 @@ check_resample <- function(resample, data, target) {
   resample <- check_number(resample, "resample", min = 0, max = 1e5, whole = TRUE)
   if (!resample) return(0)
   if (target == "max") {
-    abort_input("`resample` is for edge posteriors.", x = "The target is \"max\".",
+    abort_input("`resample` needs a target with edge posteriors.", x = "The target is \"max\".",
                 i = "Write `target = \"sum\"` or \"uniform\".")
   }
   if (inherits(data, "weft_bn_scores")) {
-    abort_input("`resample` needs the data themselves, to draw rows from.",
-                x = "`x` is what `bn_scores()` returned.")
+    abort_input("`resample` needs the data, because it draws rows.",
+                x = "`x` is a table returned by `bn_scores()`.")
   }
   resample
 }

@@ -1,8 +1,8 @@
 #' Local scores of Bayesian networks
 #'
-#' `bn_scores()` scores every parent set of every node, drops those that cannot matter, and keeps the rest as a table
-#' that can be given in place of data to [bn_learn()] and [bn_exact()]. `bn_local_score()` and `bn_score()` give
-#' single scores.
+#' `bn_scores()` computes the score of every parent set of every node. The shortest call is `bn_scores(x)`; it returns a
+#' table without the sets that cannot matter, which [bn_learn()] and [bn_exact()] accept in place of data.
+#' `bn_local_score()` and `bn_score()` return single scores.
 #'
 #' All scores are natural logarithms. With counts \eqn{N_{kj}} (parent configuration k of q, state j of r) and
 #' \eqn{\alpha_{kj} = \mathrm{ess} / (q r)},
@@ -13,61 +13,62 @@
 #' `"bge"` is the marginal likelihood of Gaussian data; see below. `gamma` adds |parents| ln `gamma`, and `prior` adds
 #' the prior of each parent.
 #'
-#' The numbers of levels are those of the factors, not those of the values that occur.
+#' All levels of a factor are counted, even if they do not occur.
 #'
 #' @section Units of numbers: `"bge"` (Geiger and Heckerman 2002; Kuipers, Moffa and Heckerman 2014) is computed from
 #'   columns that are standardised to mean 0 and variance 1 over all rows, with \eqn{\alpha_\mu = 1},
 #'   \eqn{\alpha_w = p + 2}, prior mean 0 and prior scale matrix \eqn{T = t I},
-#'   \eqn{t = \alpha_\mu (\alpha_w - p - 1) / (\alpha_\mu + 1) = 1/2}. In the units of the data, that is a prior mean of
-#'   the column means and a diagonal \eqn{T} of t times the column variances. So neither the unit nor the origin of a
-#'   column changes a score or a network. The density of the data in their own units is lower by the sum over the
-#'   nodes of the rows that count times the logarithm of the column's standard deviation, whatever the network is. A
-#'   constant column is 0 throughout.
+#'   \eqn{t = \alpha_\mu (\alpha_w - p - 1) / (\alpha_\mu + 1) = 1/2}. In the units of the data, this corresponds to a
+#'   prior mean equal to the column means and a diagonal \eqn{T} of t times the column variances. Scores and networks
+#'   therefore do not depend on the unit or the origin of a column. The log density of the data in their original units
+#'   is lower by the sum over nodes of the number of counted rows times the logarithm of the column's standard
+#'   deviation, for any network. A constant column is replaced by 0.
 #'
-#' @section Numbers and categories: With `"bic-cg"` and `"aic-cg"`, columns of doubles are numbers, all others are
-#'   categories. A category may be the parent of a number, but never the reverse. A number is normal; its mean is linear
-#'   in its parents that are numbers, m of them, and intercept, slopes and variance are those of the configuration of
-#'   its parents that are categories, q of them. The score is the log-likelihood in the units of the data, with
-#'   variances from n - m - 1 degrees of freedom in each configuration of n rows, minus q (m + 2) times the penalty:
-#'   it is that of bnlearn's `"bic-cg"` and `"aic-cg"`. It is -Inf where a configuration that occurs has no more than
-#'   m + 1 rows or leaves no variance. Equivalent networks may differ in it a little.
+#' @section Numbers and categories: With `"bic-cg"` and `"aic-cg"`, columns of doubles are numeric and all others are
+#'   categorical. A categorical node can be the parent of a numeric one, but not the reverse. A numeric node is normal
+#'   with a mean that is linear in its m numeric parents; intercept, slopes and variance differ between the q
+#'   configurations of its categorical parents. The score is the log-likelihood in the units of the data, with variances
+#'   from n - m - 1 degrees of freedom in each configuration of n rows, minus q (m + 2) times the penalty, like
+#'   `"bic-cg"` and `"aic-cg"` of bnlearn. It is -Inf if a configuration that occurs has at most m + 1 rows or no
+#'   residual variance. Scores of equivalent networks can differ slightly.
 #'
-#' @section Interventions: A row in which a node was set from outside does not count towards that node's score, but
-#'   counts towards all others. BIC uses the number of rows that count.
+#' @section Interventions: A row with an intervention on a node is not counted in the score of this node, but in all
+#'   others. BIC uses the number of counted rows.
 #'
-#' @section What is kept: For `keep = "max"` a set is dropped when a subset scores at least as high: it is then not
-#'   needed for a best graph. `keep = "sum"` drops a set when a subset is better by `slack` nats: given any order, its
-#'   weight is then at most exp(-`slack`) of that subset's. `keep = "all"` drops nothing.
+#' @section What is kept: With `keep = "max"`, a set is dropped if a subset has at least the same score, because it is
+#'   then not needed for a best graph. With `keep = "sum"`, a set is dropped if the score of a subset is higher by
+#'   `slack` nats; for any order, its weight is then at most exp(-`slack`) times the weight of the subset.
+#'   `keep = "all"` keeps all sets.
 #'
 #' @section Candidates: With `candidates`, the parents of a node come from its list; all sets of at most `max_parents`
-#'   of them are scored. With `plus_one`, every set that is kept is tried again with each single node from outside its
-#'   list.
+#'   of them are scored. With `plus_one`, every kept set is also scored together with each single node that is not in
+#'   the list.
 #'
 #' @param x a data frame or matrix with one column per node (or a SummarizedExperiment, nodes in its rows): factors,
-#'   logicals, or integers and characters of few values; numbers for `score = "bge"`; or what [bn_time()] or
-#'   [bn_conditions()] made.
-#' @param max_parents the largest number of parents of a node, at most 30: one number, or a named vector (4 for nodes
-#'   that it does not name).
+#'   logicals, or integers and characters with few values; numbers for `score = "bge"`; or an object returned by
+#'   [bn_time()] or [bn_conditions()].
+#' @param max_parents the largest number of parents of a node, at most 30: one number, or a vector named by nodes (4 for
+#'   the others).
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`; `"bic-cg"` or `"aic-cg"` for numbers and
-#'   categories together. The default is `"bic-cg"` when some columns are doubles and others are not.
+#'   categories together. The default is `"bic-cg"` if only some columns are doubles.
 #' @param ess the equivalent sample size of `"bdeu"` and `"bds"`.
 #' @param gamma a factor for every edge.
-#' @param prior what [bn_prior()] returned, or an interface matrix; NULL for none.
-#' @param candidates candidate parents: a number (that many of highest mutual information or correlation with the node),
-#'   a named list of names, or a matrix \[from, to\]; NULL: all nodes.
-#' @param interventions which nodes were set from outside: a list with one entry per row (names, NULL or NA), or a
-#'   factor with the name of the node that was set, NA where none was.
-#' @param keep which sets are kept; see below.
-#' @param na `"fail"`, or `"drop"` to leave out rows with missing values. ([bn_search()], [bn_learn()] and [bn_fit()]
-#'   can do more.)
+#' @param prior an object returned by [bn_prior()], or an interface matrix; NULL for none.
+#' @param candidates candidate parents: the number of nodes with the highest mutual information or correlation, a named
+#'   list of names, or a matrix \[from, to\]; by default all nodes.
+#' @param interventions the nodes that were set by an intervention: a list with one entry per row (names, NULL or NA),
+#'   or a factor with the name of the node, NA for rows without an intervention.
+#' @param keep the sets to keep; see below.
+#' @param na `"fail"`, or `"drop"` to remove rows with missing values. ([bn_search()], [bn_learn()] and [bn_fit()] have
+#'   more choices.)
 #' @param control a list of settings that are rarely needed:
-#'   * `plus_one`: whether a set may have one parent that is not a candidate.
-#'   * `slack`: which sets are kept; see below.
+#'   * `plus_one`: whether a set can contain one parent that is not a candidate.
+#'   * `slack`: the sets to keep; see below.
 #' @param run see [weft_run()]. Both back ends give the same table. Scores "bds", "bge", "bic-cg" and "aic-cg", and sets
 #'   with more than 2^18 combinations of levels, are counted on the CPU. A dry run predicts memory and time.
-#' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` gives `node`, `parents` (joined by ;)
-#'   and `score`. With `dry_run`: what every dry run returns (see [weft_run()]), and the number of `sets` and of those
-#'   counted for several nodes at once, `joint_sets`.
+#' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` returns `node`, `parents` (joined by ;)
+#'   and `score`. With `dry_run`, the data frame of every dry run (see [weft_run()]), with the number of `sets`, and of
+#'   sets that are counted for several nodes at once, `joint_sets`.
 #' @export
 #' @examples
 #' set.seed(1)
@@ -100,7 +101,7 @@ bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", 
   problem[c("allowed", "outside")] <- bn_candidates(candidates, plus_one, input, problem, run$threads)
   sizes <- bn_sizes(problem, keep, run$threads)
   plan <- function() do.call(bn_plan, c(list("table", kind = problem$score), sizes))
-  stays <- if (input$completions > 1) "rows that stand for a part of one are counted" else plan()$stays
+  stays <- if (input$completions > 1) "weighted rows are counted" else plan()$stays
   chosen <- if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
   report_backend(chosen, run)
   predicted <- predict_scores(sizes, chosen)
@@ -135,8 +136,8 @@ bn_candidates <- function(candidates, plus_one, input, problem, threads) {
     short <- rowSums(problem$required) > problem$max_parents
     if (any(short)) {
       abort_input("A node must not have more required parents than `max_parents`.",
-                  x = paste0("More are required of ", label_some(input$names[short]), "."),
-                  i = "Raise `max_parents` for it.")
+                  x = paste0("This is the case for ", label_some(input$names[short]), "."),
+                  i = "Increase `max_parents`.")
     }
   }
   outside <- everyone & !allowed
@@ -148,7 +149,7 @@ candidate_matrix <- function(candidates, input, problem, threads) {
   names <- input$names
   if (is.list(candidates) && !is.data.frame(candidates)) {
     if (is.null(names(candidates)) || !all(names(candidates) %in% names) || !all(unlist(candidates) %in% names)) {
-      abort_input("`candidates` as a list must have names of nodes, and hold names of nodes.",
+      abort_input("If `candidates` is a list, its names and entries must be names of nodes.",
                   x = paste0("Unknown: ", label_some(setdiff(c(names(candidates), unlist(candidates)), names)), "."))
     }
     allowed <- matrix(FALSE, p, p)
@@ -237,16 +238,16 @@ bn_check_memory <- function(predicted, problem, keep) {
   free <- host_free()
   if (keep == "all" && predicted$sets > 2^31 - 1) {
     abort_input(sprintf("A table must have at most %s parent sets.", number_text(2^31 - 1)),
-                x = sprintf("With `keep = \"all\"` it would have %s.", number_text(predicted$sets)),
+                x = sprintf("`keep = \"all\"` would give %s.", number_text(predicted$sets)),
                 i = "Lower `max_parents`, or use `keep = \"max\"` or \"sum\".")
   }
   if (free >= 0 && predicted$bytes > free) {
-    weft_abort("memory", sprintf("The score table needs about %s of memory, %s are free.",
+    weft_abort("memory", sprintf("The score table needs about %s of memory; %s is available.",
                                  bytes_text(predicted$bytes), bytes_text(free)),
-               x = sprintf("%s parent sets of %d nodes with at most %d parents.",
+               x = sprintf("There are %s parent sets for %d nodes with at most %d parents each.",
                            thousands(signif(predicted$sets, 4)),
                            as.integer(problem$p), max(problem$max_parents)),
-               i = "Lower `max_parents`, for some nodes or all, or give `candidates` (for example 20).")
+               i = "Lower `max_parents`, for some or all nodes, or give `candidates` (for example 20).")
   }
 }
 
@@ -264,20 +265,20 @@ given_table <- function(data, given, keep) {
   if (!inherits(data, "weft_bn_scores")) return(NULL)
   check_bn_table(data, "x")
   if (length(given)) {
-    abort_input("With a score table in place of data, arguments that shape the table must not be given again.",
-                x = paste0("Given: ", label_some(given), "."), i = "Give it to `bn_scores()`.")
+    abort_input("Arguments that determine the score table must not be given together with a table.",
+                x = paste0("Given: ", label_some(given), "."), i = "Give them to `bn_scores()` instead.")
   }
   enough <- switch(keep, max = TRUE, sum = data$keep != "max", all = data$keep == "all")
   if (!enough) {
-    abort_input(sprintf("This needs a table made with `keep = \"%s\"`.", keep),
+    abort_input(sprintf("This needs a score table made with `keep = \"%s\"`.", keep),
                 x = sprintf("It was made with `keep = \"%s\"`.", data$keep),
-                i = if (keep == "sum") "`keep = \"all\"` works as well.")
+                i = if (keep == "sum") "`keep = \"all\"` also works.")
   }
   data
 }
 
 #' @rdname bn_scores
-#' @param object what `bn_scores()` returned, and `x` of `print()` and `as.data.frame()`.
+#' @param object an object returned by `bn_scores()`, and `x` of `print()` and `as.data.frame()`.
 #' @param ... ignored.
 #' @export
 print.weft_bn_scores <- function(x, ...) {
@@ -287,8 +288,8 @@ print.weft_bn_scores <- function(x, ...) {
                       length(x$nodes),
               x$n,
               thousands(sum(sizes)), thousands(x$predicted$sets),
-              switch(x$keep, max = "best graphs", sum = sprintf("sums, slack %g nats", x$slack), all = "all uses")))
-  if (isTRUE(x$near)) cat("Only those sets were scored that a search for the best graph needed\n")
+              switch(x$keep, max = "the best graph", sum = sprintf("sums, slack %g nats", x$slack), all = "all uses")))
+  if (isTRUE(x$near)) cat("Only the parent sets needed to find the best graph were scored\n")
   cat(sprintf("At most %s parents per node; %d to %d sets per node\n",
               paste(unique(range(x$max_parents)), collapse = " to "),
               min(sizes), max(sizes)))
@@ -340,7 +341,7 @@ bn_local_score <- function(x, node, parents = character(),
   input <- memory_errors(bn_input(x, score, interventions, na))
   node <- check_nodes(node, input$names, "node")
   parents <- check_nodes(parents, input$names, "parents")
-  if (length(node) != 1L) abort_input("`node` must be one name.", x = paste0("It is ", describe(node), "."))
+  if (length(node) != 1L) abort_input("`node` must be the name of one node.", x = paste0("It is ", describe(node), "."))
   if (node %in% parents || anyDuplicated(parents)) {
     abort_input("`parents` must be different nodes other than `node`.",
                 x = paste0("They are ", label_some(input$names[parents]), "."))
@@ -349,7 +350,7 @@ bn_local_score <- function(x, node, parents = character(),
 }
 
 #' @rdname bn_scores
-#' @param dag a network: an adjacency matrix \[from, to\], or anything that [bn_convert()] takes.
+#' @param dag a network: an adjacency matrix \[from, to\], or any object that [bn_convert()] accepts.
 #' @export
 bn_score <- function(x, dag, score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"), ess = 1,
                      gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
@@ -368,10 +369,10 @@ check_nodes <- function(x, names, arg) {
   if (!length(x)) return(integer())
   at <- if (is.character(x)) match(x, names) else NA
   if (anyNA(at)) {
-    abort_input(sprintf("`%s` must name columns of `x`.", arg),
+    abort_input(sprintf("`%s` must contain column names of `x`.", arg),
                 x = if (is.character(x)) sprintf("There is no %s.", label_some(unique(x[is.na(at)])))
                     else paste0("It is ", describe(x), "."),
-                i = paste0("There are ", label_some(names), "."))
+                i = paste0("Available: ", label_some(names), "."))
   }
   at
 }

@@ -1,45 +1,46 @@
 #' Search for a good network of hundreds or thousands of variables
 #'
-#' A search that needs no table of all parent sets, so that nodes may have many parents, and there may be many nodes: it
-#' moves nodes to their best places in an order, and grows and shrinks the parents of each greedily among the nodes
-#' before it (Andrews, Ramsey, Sanchez Romero, Camchong and Kummerfeld 2023). For some dozen variables, [bn_learn()] and
-#' [bn_exact()] tell more: how good other networks are, how probable each edge is, and whether there is a better
-#' network.
+#' `bn_search()` learns a Bayesian network of many variables, with many parents per node. The shortest call is
+#' `bn_search(x)`; it returns the network as the matrix `dag`, with its score. The search needs no table of all parent
+#' sets: it moves nodes to their best places in an order, and grows and shrinks the parents of each node greedily among
+#' the nodes before it (Andrews, Ramsey, Sanchez Romero, Camchong and Kummerfeld 2023). For a few dozen variables,
+#' [bn_learn()] and [bn_exact()] give more information: how good other networks are, how probable each edge is, and
+#' whether there is a better network.
 #'
-#' @section How it searches: Nodes are inserted in a random order, each at the place among the others where the total
-#'   score is highest. Then each node in turn moves to the place where the score is highest now, until none moves. Then
-#'   some nodes that are near each other are moved to random places, and the search continues from there; a worse result
-#'   is discarded. This is repeated `kicks` times from each of `starts` orders. With 256 numeric nodes or more, kicks
-#'   are tried in lanes, one for every 16 nodes and at most 64, from the same order; the order then takes over what each
-#'   lane moved, if the score is no worse with it. The best parents of a node among any set of nodes before it are kept
-#'   in a tree, so that most of them are looked up. In addition, all sets of up to 2, 3 or 4 candidates, as far as
-#'   their number allows, are listed: two parents may explain together what neither explains alone. For the same reason,
-#'   with fewer than 256 numeric nodes and no required edges, parents are also found from the other end whenever an
-#'   order is better than all before: all candidates before a node, of which the one that explains least is left out
-#'   again and again. Such sets are remembered, and taken in other orders, too.
+#' @section How it searches: Nodes are inserted in random order, each at the place with the highest total score. Then
+#'   each node in turn moves to the place with the highest score, until no node moves. Next, some neighbouring nodes are
+#'   moved to random places, and the search continues from there; a worse result is discarded. This is repeated `kicks`
+#'   times for each of `starts` orders. With 256 numeric nodes or more, kicks are tried in parallel lanes from the same
+#'   order, one lane for every 16 nodes and at most 64. The moves of each lane are then accepted if they do not lower
+#'   the score. The best parents of a node among any set of preceding nodes are stored in a tree and rarely need to be
+#'   computed again. In addition, all sets of up to 2, 3 or 4 candidates are listed, as far as their number allows,
+#'   because two parents may jointly explain what neither explains alone. For the same reason, parents are also selected
+#'   backwards whenever an order is better than all previous ones, with fewer than 256 numeric nodes and no required
+#'   edges: starting from all preceding candidates of a node, the least informative one is removed repeatedly. Such sets
+#'   are stored and also used in other orders.
 #'
-#'   A node's candidates are the nodes that a greedy search around it finds among all nodes, the `candidates` nodes with
-#'   the best scores as its only parent, and the nodes of which it is a candidate. When the search has ended, every node
-#'   before another is tried as its parent once more; those that raise the score become candidates, and the search
-#'   continues. For categories, chains may continue from there with all small sets of each node's neighbours and of a
-#'   few more candidates: `bn_learn(bn_scores(data, candidates = near), start = fit)`, where `near` is a matrix of 0 and
-#'   1.
+#'   The candidates of a node are the nodes that a greedy search finds among all nodes, the `candidates` nodes with the
+#'   best scores as its only parent, and the nodes of which it is a candidate. At the end, every preceding node is tried
+#'   as a parent once more; those that increase the score become candidates, and the search continues. For categories,
+#'   chains can continue from the result, with all small sets of the neighbours of each node and a few more candidates:
+#'   `bn_learn(bn_scores(data, candidates = near), start = fit)`, where `near` is a matrix of 0 and 1.
 #'
-#'   The score of a network is that of [bn_scores()]: without a limit by `max_parents`, [bn_score()] gives the same
-#'   number. Results depend on the seed, not on the number of threads, which share starts and lanes. It runs on the
-#'   CPU.
+#'   The score of a network is defined as for [bn_scores()]; if `max_parents` sets no limit, [bn_score()] returns the
+#'   same number. Starts and lanes are distributed over threads. Results depend on the seed, but not on the number of
+#'   threads. The search runs on the CPU.
 #'
-#' @section How many edges: If many nodes are tried as parents, some fit by chance. A prior for each edge allows for
-#'   that: `gamma = NULL` means 1 / sqrt(p) for p nodes, the factor by which the extended BIC with weight one half
+#' @section How many edges: If many nodes are tried as parents, some fit by chance. A prior for each edge accounts for
+#'   this: `gamma = NULL` means 1 / sqrt(p) for p nodes, the factor by which the extended BIC with weight one half
 #'   (Foygel and Drton 2010) differs from the BIC. `gamma = 1` gives the plain score. For 1,000 Gaussian variables,
-#'   1,000 rows and 5,000 edges with random weights between -1 and 1, 98 % of the adjacencies found are right, and 92 %
-#'   of the true ones are found; weights near 0 cannot be detected (`inst/bench/bn-large.R`).
+#'   1,000 rows and 5,000 edges with random weights between -1 and 1, 98 % of the adjacencies found are correct, and 92
+#'   % of the true ones are found; weights near 0 cannot be detected (`inst/bench/bn-large.R`).
 #'
 #'   The network with the highest plain score is not the one with the fewest wrong edges. On ten networks of the
-#'   Bayesian network repository with 8 to 76 nodes, six samples of 5,000 rows each, BDeu with this prior, the default
-#'   for categories, has no more wrong edges in its equivalence class, on average, than any of bnlearn's `hc()`,
-#'   `tabu()` and `mmhc()` by their default, the BIC, on all but one (`inst/bench/bn-repository.R`; peers: the best of
-#'   them; [bn_learn()] is by BDeu, too, but without the prior):
+#'   Bayesian network repository with 8 to 76 nodes, six samples of 5,000 rows each, BDeu with this prior (the default
+#'   for categories) was compared with bnlearn's `hc()`, `tabu()` and `mmhc()` with their default score, the BIC. On all
+#'   networks but one, its equivalence class had on average no more wrong edges than any of these
+#'   (`inst/bench/bn-repository.R`). The table shows the mean number of wrong edges, with the best of these functions
+#'   under peers. [bn_learn()] uses BDeu without the prior.
 #'
 #'   | network | default | `bn_learn()` | `"bic"` | peers |
 #'   |---|---|---|---|---|
@@ -54,53 +55,53 @@
 #'   | Win95pts | 32.8 | 107.7 | 25.8 | 47.7 |
 #'   | Barley | 44.2 | 45.5 | 60.7 | 62.7 |
 #'
-#'   In single samples this holds for eight (one sample) or nine of the ten. With 1,000 rows (three samples) the default
-#'   has more wrong edges than the best peer on Hailfinder, 47 and 36, and on Water, 60.3 and 60.0. On Andes, with 223
-#'   nodes, it has 67 with 5,000 rows and `hc()` 80. Beside the same peers by BDeu, it also has one more on Mildew than
-#'   `tabu()`.
+#'   In single samples this holds for eight (one sample) or nine of the ten networks. With 1,000 rows (three samples),
+#'   the default has more wrong edges than the best peer on Hailfinder (47 and 36) and on Water (60.3 and 60.0). On
+#'   Andes, with 223 nodes and 5,000 rows, it has 67 wrong edges and `hc()` has 80. If the peers use BDeu, it also has
+#'   one more than `tabu()` on Mildew.
 #'
-#'   Use `gamma = 1` when you want the best-scoring network itself, as a start for chains with the plain score.
-#'   `score = "bic"` with its default prior is at most 8 nats below `gamma = 1` on these networks (one sample), and its
-#'   BIC is that of the best peer or higher but on Hepar2, where it is up to 9 nats lower in two samples of six. On
-#'   Andes it is 89 nats below `hc()`: orders are hard to leave there.
+#'   Use `gamma = 1` for the best-scoring network itself, as a start for chains with the plain score. On these networks
+#'   (one sample), `score = "bic"` with its default prior is at most 8 nats below `gamma = 1`. Its BIC is at least as
+#'   high as the BIC of the best peer, except on Hepar2, for which it is up to 9 nats lower in two of six samples, and
+#'   on Andes, for which it is 89 nats below `hc()`.
 #'
 #' @section Missing values: `na = "em"` completes the rows and learns from expected counts (structural EM; Friedman
-#'   1998). Each row is completed `completions` times by draws from a network; a network and its parameters are learned
-#'   from all completed rows, each of which counts as a part of a row; and so on for `rounds`. The first network is a
-#'   forest of the pairs of highest mutual information, of which each pair is judged by the rows that have both values;
-#'   later ones are searched with a low price of an edge, as by AIC, because an edge that the completing network lacks
-#'   is weakened in what it completes, and then not found in that. The last search is by `score` and `gamma`, and takes
-#'   the number of rows for n times the share of values that are there. `fit$completed` has the completed rows, which
-#'   [bn_score()], [bn_fit()] and others take as data. Values must be missing at random given those that are there. A
-#'   value that was set from outside must not be missing. What is missing costs edges: of 20 numbers and 500 rows (six
-#'   networks), 6.0 edges were wrong with complete data, 8.0 with one value in ten missing completely at random, 7.2
-#'   where that depended on other columns (11.8 without these rows), 9.8 with three in ten, and 7.8 with half of the
-#'   rows, complete; of 15 categories (five networks), 4.8, and 7.4 with one value in ten missing
-#'   (`inst/bench/bn-missing.R`).
+#'   1998). Each row is completed `completions` times with values sampled from a network. A network and its parameters
+#'   are learned from all completed rows, each with the weight of a part of a row. This is repeated for `rounds`. The
+#'   first network is a forest of pairs with the highest mutual information, computed for each pair from the rows with
+#'   both values. Later networks are learned with a small penalty per edge, like in AIC, because an edge that is missing
+#'   in the completing network is weakened in the completed data and then not found. The last search uses `score` and
+#'   `gamma`, with the number of rows multiplied by the proportion of observed values. `fit$completed` contains the
+#'   completed rows, which [bn_score()], [bn_fit()] and others accept as data. Values must be missing at random given
+#'   the observed values. A value set by an intervention must not be missing. Missing values cost accuracy. For 20
+#'   numeric variables and 500 rows (six networks), 6.0 edges were wrong with complete data, 8.0 with one value in ten
+#'   missing completely at random, 7.2 if this depended on other columns (11.8 after removing these rows), 9.8 with
+#'   three values in ten, and 7.8 with half of the rows, complete. For 15 categorical variables (five networks), 4.8
+#'   edges were wrong, and 7.4 with one value in ten missing (`inst/bench/bn-missing.R`).
 #'
 #' @inheritParams bn_scores
-#' @param na `"fail"`, `"drop"` to leave out rows with missing values, or `"em"`; see below.
-#' @param max_parents the largest number of parents of a node, as for [bn_scores()]; NULL: 25 for numbers, 6 for
+#' @param na `"fail"`, `"drop"` to remove rows with missing values, or `"em"`; see below.
+#' @param max_parents the largest number of parents of a node, as for [bn_scores()]; by default 25 for numbers, 6 for
 #'   categories.
 #' @param score `"bge"` for numbers; `"bic"`, `"bdeu"`, `"k2"`, `"aic"` or `"bds"` for categories; `"bic-cg"` or
-#'   `"aic-cg"` for both together. NULL: `"bge"` when every column is a double, and for sparse matrices and stores,
-#'   which hold numbers; `"bic-cg"` when some columns are; else `"bdeu"`.
+#'   `"aic-cg"` for both together. The default is `"bge"` if every column is a double, and for sparse matrices and
+#'   stores, `"bic-cg"` if only some columns are doubles, and otherwise `"bdeu"`.
 #' @param gamma a factor for every edge; NULL: see below.
-#' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
-#'   \[from, to\], beyond which nothing is tried. NULL: all of up to 128 nodes; of more nodes, 25 of numbers, 30 of
-#'   categories.
+#' @param candidates the smallest number of candidates of each node, chosen by their single scores; or all candidates as
+#'   a named list of names or a matrix \[from, to\]. The default is all nodes if there are up to 128, otherwise 25 for
+#'   numbers and 30 for categories.
 #' @param control a list of settings that are rarely needed:
-#'   * `starts`: how many random orders; NULL: 2 for numbers, 4 for categories.
-#'   * `kicks`: how often each start is perturbed at random; NULL: the number of nodes, at least 200; for categories,
-#'     10 times the number of nodes, at least 5,000.
-#'   * `completions`, `rounds`: for `na = "em"`, how often each row is completed (NULL: 10), and how many networks
-#'     complete it (NULL: 8).
-#' @param seed a whole number; NULL draws the key from R's generator.
+#'   * `starts`: the number of random orders, by default 2 for numbers and 4 for categories.
+#'   * `kicks`: the number of random perturbations of each start, by default the number of nodes, at least 200; for
+#'     categories, 10 times the number of nodes, at least 5,000.
+#'   * `completions`, `rounds`: for `na = "em"`, the number of completions of each row (by default 10), and the number
+#'     of networks that complete it (by default 8).
+#' @param seed a whole number; by default, it is drawn from R's generator.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
-#'   `order` (names), `start_scores` (the score that each start reached), `counts` (best moves, parent sets scored,
-#'   pairs of a node and a candidate, and how often candidates were added; with many thousands of nodes, the number of
-#'   sets that are scored twice may vary), and with `na = "em"` also `completed` and `em`. Functions that take networks
-#'   take it: [bn_fit()], [bn_compare()], [bn_convert()], [plot.weft_bn()], `start` of [bn_learn()].
+#'   `order` (names), `start_scores` (the score that each start reached), `counts` (moves, scored parent sets, pairs of
+#'   a node and a candidate, and the number of times that candidates were added; with many thousands of nodes, the
+#'   number of sets that are scored twice can vary), and with `na = "em"` also `completed` and `em`. All functions for
+#'   networks accept it: [bn_fit()], [bn_compare()], [bn_convert()], [plot.weft_bn()] and `start` of [bn_learn()].
 #' @seealso [bn_learn()], [bn_score()], [bn_cpdag()]
 #' @export
 #' @examples
@@ -133,7 +134,7 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   }
   input <- memory_errors(bn_input(x, score, interventions, if (na == "em") "drop" else na))
   if (run$dry_run) {
-    return(dry_plan("bn_search", list(name = "cpu", reason = "searches run on the CPU only", engine = "search")))
+    return(dry_plan("bn_search", list(name = "cpu", reason = "local search runs on the CPU only", engine = "search")))
   }
   p <- input$p
   gauss <- score == "bge"
@@ -152,7 +153,7 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   listed <- if (!gauss) min(2e6, 5e9 / max(input$n, 1)) else if (p <= 128) 3e4 else 2e6 # small sets
   plan <- list(starts = starts, kicks = kicks, listed = listed, key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
-  chosen <- list(name = "cpu", reason = "best moves run on the CPU")
+  chosen <- list(name = "cpu", reason = "local search runs on the CPU")
   report_backend(chosen, run)
   control <- run_control("cpu", run$threads, run$progress, input$names, "Searching orders")
   found <- memory_errors(.Call(C_weft_bn_search, bn_native_problem(problem), plan, control))
@@ -196,9 +197,10 @@ check_search_memory <- function(input, score, most, starts, threads) {
     shares * trees + starts * (lanes + 1) * 80 * p + threads * (cells + 80 * p)
   free <- host_free()
   if (free < 0 || need <= free) return(invisible())
-  weft_abort("memory", sprintf("The search needs about %s of memory, %s are free.", bytes_text(need),
+  weft_abort("memory", sprintf("The search needs about %s of memory; %s is available.", bytes_text(need),
                                bytes_text(free)),
-             x = sprintf("%d nodes, %s rows, %d starts.", as.integer(p), number_text(input$n), as.integer(starts)),
+             x = sprintf("There are %d nodes, %s rows and %d starts.", as.integer(p), number_text(input$n),
+                         as.integer(starts)),
              i = "Use fewer `starts`, `threads` or nodes.")
 }
 
@@ -207,16 +209,16 @@ check_search_memory <- function(input, score, most, starts, threads) {
 print.weft_bn_search <- function(x, ...) {
   check_bn(x, "x")
   of_edges <- sum(x$dag) * log(if (is_number(x$gamma)) x$gamma else 1)
-  prior <- if (of_edges == 0) "" else sprintf(", of which %.4f for the number of edges (`gamma`)", of_edges)
+  prior <- if (of_edges == 0) "" else sprintf(", including %.4f for the number of edges (`gamma`)", of_edges)
   cat_wrapped(sprintf("%s, %s %.4f%s", network_size(x), x$type, x$score, prior))
   behind <- max(x$start_scores) - min(x$start_scores)
   starts <- length(x$start_scores)
-  cat_wrapped(sprintf("Best moves through orders: %s moves, %s parent sets scored%s", number_text(x$counts[["moves"]]),
+  cat_wrapped(sprintf("Local search over orders: %s moves, %s parent sets scored%s", number_text(x$counts[["moves"]]),
                       number_text(x$counts[["sets"]]),
                       if (starts == 1L) "; one start" else
-                        sprintf("; %d starts came within %.4g nats of each other", starts, behind)))
+                        sprintf("; the scores of %d starts differ by %.4g nats at most", starts, behind)))
   cat_wrapped(em_line(x))
-  cat("A good network, not proven to be the best\n")
+  cat("The network is not proven to be optimal\n")
   invisible(x)
 }
 

@@ -4,31 +4,30 @@
 
 #' Time series for Bayesian networks
 #'
-#' Makes data from which [bn_learn()], [bn_search()], [bn_exact()] and [bn_scores()] learn dynamic networks: each row
-#' has the values of one point in time and, as nodes of their own, those of the `lags` points before it. Edges lead from
-#' the past to the present, and with `within` also among nodes of the present; none leads into the past or into what is
-#' `static`.
+#' `bn_time()` prepares time series for dynamic networks. The shortest call is `bn_time(x, time)`; it returns a data
+#' frame for [bn_learn()], [bn_search()], [bn_exact()] and [bn_scores()]. Each row contains the values at one time point
+#' and, as separate nodes, the values at the `lags` previous points. Edges lead from the past to the present and, with
+#' `within`, also between nodes of the present; no edge leads into the past or into a `static` node.
 #'
-#' Without edges within a point in time, every choice of parents is a network. [bn_exact()] then has no limit to the
-#' number of nodes: the best network and the posterior `"dag"` come from each node's own sets, and `max_parents` and
-#' memory alone are the limit.
+#' Without edges within a time point, every choice of parents is a network. [bn_exact()] then computes the best network
+#' and the posterior `"dag"` for each node separately, limited only by `max_parents` and memory.
 #'
-#' Points in time are the rows of a unit in the order of `time`; a lag of one is the row before, however long ago that
-#' was. Missing values: a value that appears as one of the present and as one of the past is drawn for each of them.
-#' An edge is dependence given the other nodes that were measured: with points that lie far apart, unmeasured causes, or
-#' effects that are not linear it need not be an effect. On DREAM4's first network of 100 genes (10 series of 21
-#' points), half of the edges stated with .98 are right (`inst/bench/bn-time.R`).
+#' Time points are the rows of a unit in the order of `time`; a lag of one is the previous row, regardless of the time
+#' between them. A missing value that appears both as present and as past is sampled separately for each. An edge is a
+#' dependence given the other measured nodes. It need not be an effect if time points are far apart, causes are
+#' unmeasured, or effects are nonlinear. On the first DREAM4 network of 100 genes (10 series of 21 points), half of the
+#' edges with a posterior of 0.98 are correct (`inst/bench/bn-time.R`).
 #'
 #' @param x a data frame or matrix with one column per node, as for [bn_scores()].
-#' @param time points in time: the name of a column of `x`, or one number or date per row.
-#' @param unit which series a row belongs to: the name of a column, or one value per row; NULL: all are one series.
-#' @param lags how many points back edges may reach.
-#' @param within whether there may be edges within a point in time.
-#' @param static names of columns that do not change within a unit, which may be parents of all others.
-#' @param interventions which nodes were set from outside, one entry per row of `x`, as for [bn_scores()].
-#' @return A data frame of class `weft_bn_time` with the nodes of the past (`gene[t-1]`), those that are static, and the
-#'   nodes of the present, a row for each point in time that has `lags` points before it. Choose rows and columns
-#'   before.
+#' @param time the time points: the name of a column of `x`, or one number or date per row.
+#' @param unit the series of each row: the name of a column, or one value per row; by default, all rows are one series.
+#' @param lags the number of previous time points from which edges can lead.
+#' @param within whether edges within a time point are allowed.
+#' @param static names of columns that are constant within a unit, which can be parents of all others.
+#' @param interventions the nodes that were set by an intervention, one entry per row of `x`, as for [bn_scores()].
+#' @return A data frame of class `weft_bn_time` with the nodes of the past (`gene[t-1]`), the static nodes, and the
+#'   nodes of the present, and one row for each time point with `lags` previous points. Select rows and columns before
+#'   the call.
 #' @seealso [bn_conditions()]
 #' @export
 #' @examples
@@ -52,21 +51,22 @@ bn_time <- function(x, time, unit = NULL, lags = 1, within = TRUE, static = NULL
   group <- match(series$values, unique(series$values))
   if (anyDuplicated(data.frame(group, as.double(of$values)))) {
     again <- which(duplicated(data.frame(group, as.double(of$values))))[1L]
-    abort_input("`time` must be different in all rows of a unit.", x = sprintf("Row %d has one again.", again),
-                i = if (is.null(unit)) "Say with `unit` which rows are of one series.")
+    abort_input("`time` must not repeat within a unit.", x = sprintf("Row %d repeats a time.", again),
+                i = if (is.null(unit)) "Give `unit` to tell which rows belong to one series.")
   }
   set <- bn_interventions(interventions, names(data), nrow(data))
   for (name in static) {
     if (any(tapply(as.character(data[[name]]), group, function(v) length(unique(v))) > 1L)) {
-      abort_input("A `static` column must have one value in each unit.", x = sprintf("`%s` changes.", name))
+      abort_input("A `static` column must have one value in each unit.",
+                  x = sprintf("`%s` varies within a unit.", name))
     }
   }
   order <- order(group, as.double(of$values))
   place <- stats::ave(seq_along(order), group[order], FUN = seq_along)
   now <- which(place > lags)
   if (!length(now)) {
-    abort_input("`x` must have a unit with more points in time than `lags`.",
-                x = sprintf("The longest has %d, and `lags` is %d.", max(place, 0L), as.integer(lags)))
+    abort_input("`x` must have a unit with more time points than `lags`.",
+                x = sprintf("The longest unit has %d, and `lags` is %d.", max(place, 0L), as.integer(lags)))
   }
   moving <- setdiff(names(data), static)
   at <- function(lag, columns) data[order[now - lag], columns, drop = FALSE]
@@ -101,32 +101,33 @@ row_values <- function(data, what, arg) {
 complete_values <- function(of, arg) {
   check_factor(of$values, sprintf("`%s`", arg))
   if (!anyNA(of$values)) return(of)
-  abort_input(sprintf("`%s` must not have missing values.", arg), x = sprintf("%d are.", sum(is.na(of$values))))
+  abort_input(sprintf("`%s` must not contain missing values.", arg), x = sprintf("%d are.", sum(is.na(of$values))))
 }
 
 #' Samples of several conditions, whose targets are not known
 #'
-#' Makes data from which [bn_learn()], [bn_search()], [bn_exact()] and [bn_scores()] learn what each condition acts on:
-#' each condition but the reference is a node without parents, 0 or 1, and an edge from it says that a node's own
-#' distribution differs under that condition, given the node's parents (Eaton and Murphy 2007). Its posterior is how
-#' probable it is that the condition acts on the node directly. Where targets are known, use `interventions` of
+#' `bn_conditions()` prepares samples of several conditions to learn the targets of each condition. The shortest call is
+#' `bn_conditions(x, condition)`; it returns a data frame for [bn_learn()], [bn_search()], [bn_exact()] and
+#' [bn_scores()]. Each condition except the reference becomes a node without parents, 0 or 1. An edge from it means that
+#' the distribution of a node given its parents differs under this condition (Eaton and Murphy 2007); its posterior is
+#' the probability that the condition acts directly on the node. If the targets are known, use `interventions` of
 #' [bn_scores()].
 #'
-#' For numbers, `change = "shift"` makes the nodes numbers: a condition moves a node's mean, and slopes and variance
-#' stay (score `"bge"`). `change = "free"` makes them categories: intercept, slopes and variance are the condition's own
-#' (score `"bic-cg"`, which needs more rows in each condition than there are parents). Categories have their own
-#' probabilities under each condition in any case.
+#' For numeric `x`, `change = "shift"` makes the condition nodes numeric: a condition shifts the mean of a node, but not
+#' its slopes and variance (score `"bge"`). `change = "free"` makes them categorical: intercept, slopes and variance
+#' differ between conditions (score `"bic-cg"`, which needs more rows in each condition than there are parents).
+#' Categorical nodes always have separate probabilities in each condition.
 #'
-#' That a condition acts directly is said given these variables: what acts on an unmeasured cause of a node appears as
-#' acting on the node. In simulations without hidden nodes, targets stated with more than .8 were right in 96 to 100 %
-#' of cases (`inst/bench/bn-time.R`).
+#' Direct means direct given these variables: a condition that acts on an unmeasured cause of a node appears to act on
+#' the node. In simulations without hidden nodes, 96 to 100 % of targets with a posterior above 0.8 were correct
+#' (`inst/bench/bn-time.R`).
 #'
 #' @param x a data frame or matrix with one column per node, as for [bn_scores()].
-#' @param condition a factor, or values that become one, one per row; or the name of a column of `x`.
-#' @param reference the condition without intervention; NULL: the first level.
-#' @param change what conditions may do to numbers: `"shift"` or `"free"`.
-#' @return A data frame of class `weft_bn_conditions`: the nodes of `x` and one named `in CONDITION` for each condition
-#'   but the reference. Choose rows and columns before.
+#' @param condition a factor, or values to convert into one, with one value per row; or the name of a column of `x`.
+#' @param reference the condition without intervention; by default the first level.
+#' @param change the effect of conditions on numeric nodes: `"shift"` or `"free"`.
+#' @return A data frame of class `weft_bn_conditions`: the nodes of `x` and one node `in CONDITION` for each condition
+#'   except the reference. Select rows and columns before the call.
 #' @seealso [bn_time()]
 #' @export
 #' @examples
@@ -145,7 +146,7 @@ bn_conditions <- function(x, condition, reference = NULL, change = c("shift", "f
   reference <- check_choice(reference %||% levels(value)[1L], levels(value), "reference")
   others <- setdiff(levels(value), reference)
   if (!length(others)) {
-    abort_input("`condition` must have at least two different values.", x = sprintf("All are `%s`.", reference))
+    abort_input("`condition` must have at least two different values.", x = sprintf("All values are `%s`.", reference))
   }
   numbers <- change == "shift" && all(vapply(data, is.double, NA))
   in_it <- lapply(others, function(level) {
@@ -153,7 +154,7 @@ bn_conditions <- function(x, condition, reference = NULL, change = c("shift", "f
   })
   names(in_it) <- paste("in", others)
   twice <- intersect(names(in_it), names(data))
-  if (length(twice)) abort_input("Columns of `x` must not be named as conditions.",
+  if (length(twice)) abort_input("Columns of `x` must not have the names of conditions.",
                                  x = sprintf("There is a column %s.", label_some(twice)))
   frame <- cbind(data, as.data.frame(in_it, optional = TRUE))
   forbidden <- matrix(FALSE, length(frame), length(frame))

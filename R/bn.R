@@ -7,39 +7,40 @@
 #' The shortest call is `bn_learn(x)`. It returns the best graph as the matrix `dag`, with 1 for an edge from the row's
 #' node to the column's. `bn_learn(x, target = "uniform")` also returns the posteriors of the edges, `edges`.
 #'
-#' An edge is dependence given the variables in `x`, not proof of a cause.
+#' An edge is a dependence given the other variables in `x`; it does not prove a causal effect.
 #' `vignette("from-expression-to-a-causal-network")` explains the targets, edges, missing values and resampling, and
 #' `vignette("how-weft-computes")` the chains and parent sets.
 #'
-#' @param x a data frame or matrix with a column per node, see [bn_scores()]; or the table that `bn_scores()` returned,
-#'   with its own `max_parents` and `score`.
-#' @param max_parents the largest number of parents of a node: one number, or a named vector (4 for nodes that it does
-#'   not name). `NULL`: 4; or for `"max"` with many nodes 12, in those sets that the search needs.
+#' @param x a data frame or matrix with one column per node, see [bn_scores()]; or a table returned by `bn_scores()`,
+#'   which contains `max_parents` and `score`.
+#' @param max_parents the largest number of parents of a node: one number, or a vector named by nodes (4 for the
+#'   others). The default is 4; for `"max"` with many nodes it is 12, and only the sets that the search needs are
+#'   scored.
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"` or `"bds"` for categories; `"bge"` for numbers; `"bic-cg"` or
-#'   `"aic-cg"` for both together. The default is `"bic-cg"` when some columns are doubles and others not.
-#' @param iterations steps of every chain; for `"max"`, 0 gives a quick answer. `NULL`: 20,000. For
-#'   `"max"` with at least four chains it is 20, increased to 1,000 if the chains do not agree.
-#' @param chains the number of independent chains, each with its heated copies; `NULL`: 16 for `"max"`, otherwise 4.
-#' @param target `"max"`: the best graph. `"sum"` and `"uniform"`: edge posteriors, with a prior that is uniform over
-#'   orders of the nodes, or over graphs.
-#' @param top how many of the best graphs to keep.
-#' @param start an order (names) or network to start from; NULL: random.
-#' @param resample how many random halves of the rows to average edge posteriors over; 0 for none. A posterior from all
-#'   rows is too confident when the model is not true.
+#'   `"aic-cg"` for both together. The default is `"bic-cg"` if only some columns are doubles.
+#' @param iterations the number of steps of every chain; for `"max"`, 0 gives a quick result. The default is 20,000; for
+#'   `"max"` with at least four chains, it is 20, or 1,000 if they differ.
+#' @param chains the number of independent chains, each with its heated chains; by default 16 for `"max"`, otherwise 4.
+#' @param target `"max"` for the best graph; `"sum"` or `"uniform"` for edge posteriors, with a uniform prior over node
+#'   orders or over graphs.
+#' @param top the number of best graphs to keep.
+#' @param start a node order (names) or network; by default random.
+#' @param resample the number of random half-samples of the rows over which edge posteriors are averaged; 0 for none.
+#'   The posterior from all rows is overconfident if the model is misspecified.
 #' @param control a list of settings that are rarely needed, such as `temperatures` or `burn_in`: see
 #'   [`bn_learn_control`].
-#' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `interventions`. For missing values
-#'   `na = "drop"`; or `"em"` for `"max"`, and `"augment"` for the other targets.
-#' @param seed a whole number; NULL draws the key from R's generator.
-#' @param run see [weft_run()]. Ranks and devices share the chains.
+#' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `interventions`. With missing values,
+#'   use `na = "drop"`, or `"em"` for `"max"` and `"augment"` for the other targets.
+#' @param seed a whole number; by default, it is drawn from R's generator.
+#' @param run see [weft_run()]. Ranks and devices divide the chains.
 #' @return An object of class `weft_bn`:
-#'   \item{dag, score, dags}{the best graph, a matrix \[from, to\], and its score; the `top` best graphs, each a list of
-#'     `dag` and `score`, best first, no duplicates}
-#'   \item{edges, edges_all_rows}{posterior \[from, to\], NULL for `"max"`; with `resample`, the mean over the halves,
-#'     and the posterior from all rows}
-#'   \item{trace}{saved iteration x chain}
-#'   \item{diagnostics}{R-hat and effective sample size of the scores, acceptance of moves and swaps, and the greatest
-#'     difference of an edge's posterior between chains}
+#'   \item{dag, score, dags}{the best graph, a matrix \[from, to\], and its score; the `top` best distinct graphs, each
+#'     a list of `dag` and `score`, best first}
+#'   \item{edges, edges_all_rows}{the posterior \[from, to\], NULL for `"max"`; with `resample`, the mean over the
+#'     half-samples, and the posterior from all rows}
+#'   \item{trace}{scores, saved iterations x chains}
+#'   \item{diagnostics}{R-hat and effective sample size of the scores, acceptance rates of moves and swaps, and the
+#'     largest difference of an edge posterior between chains}
 #' @seealso [bn_exact()], [bn_search()], [bn_fit()], [bn_compare()], [plot.weft_bn()], [bn_conditions()], [bn_time()]
 #' @export
 #' @examples
@@ -72,7 +73,7 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
     gaps <- anyNA(nodes_frame(x))
     if (!is.null(ranks) || resample && gaps) {
       abort_input(sprintf("`na = \"%s\"` needs one process and all rows.", na),
-                  x = if (resample) "`resample` is given." else "The call is shared by ranks.")
+                  x = if (resample) "`resample` is given." else "The call is distributed over ranks.")
     }
     own <- settings
     relearn <- function(data, ..., na, interventions = NULL) {
@@ -87,7 +88,7 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
       return(by_em(fit, found, match.call(), started))
     }
     fit <- learn_augmented(x, check_choice(score, bn_score_types, "score"), own, max_parents, control, run, ...)
-    return(record(fit, match.call(), list(name = "cpu", reason = "tables are made again and again"), started))
+    return(record(fit, match.call(), list(name = "cpu", reason = "tables are made repeatedly"), started))
   }
   table <- given_table(x, bn_given(match.call(), control), keep)
   open_sets <- is.null(table) && is.null(max_parents) && !"candidates" %in% ...names() &&
@@ -136,15 +137,16 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
 #' The entries of the list that [bn_learn()] takes as `control`, for example
 #' `bn_learn(x, target = "sum", control = list(thin = 5))`.
 #'
-#' * `temperatures`: temperatures of a ladder of chains, of which the first is 1; a single one means no heating. `NULL`:
-#'   1 and 2 for `"max"`; 1, 1.5, 2.5 and 4 for `"sum"`; 1, 1.3, 1.7 and 2.2 for `"uniform"`.
+#' * `temperatures`: the temperatures of a ladder of chains, starting with 1; a single temperature means no heating. The
+#'   default is 1 and 2 for `"max"`; 1, 1.5, 2.5 and 4 for `"sum"`; 1, 1.3, 1.7 and 2.2 for `"uniform"`.
 #' * `swap_every`: steps between swaps of neighbouring temperatures; 10 by default.
-#' * `thin`: steps between saved scores and, except for `"max"`, between drawn graphs; `NULL`: chosen so that about
+#' * `thin`: the number of steps between saved scores and, except for `"max"`, between sampled graphs; by default, about
 #'   1,000 are saved.
-#' * `burn_in`: except for `"max"`, steps before the first graph is drawn; `NULL`: a quarter.
-#' * `plus_one`, `slack`: as for [bn_scores()], which makes the table of scores.
-#' * `completions`, `rounds`: for missing values. For `"em"` see [bn_search()]; for `"augment"`, `completions` is how
-#'   often each chain completes the rows, 100 by default.
+#' * `burn_in`: the number of steps before the first graph is sampled (not for `"max"`); by default a quarter of the
+#'   steps.
+#' * `plus_one`, `slack`: see [bn_scores()], which computes the table of scores.
+#' * `completions`, `rounds`: for missing values. For `"em"`, see [bn_search()]. For `"augment"`, `completions` is the
+#'   number of times that each chain completes the rows, 100 by default.
 #'
 #' @name bn_learn_control
 #' @seealso [bn_learn()]
@@ -256,7 +258,7 @@ chain_settings <- function(iterations, chains, control, top, target, seed) {
   if (is_numeric_vector(temperatures)) temperatures <- as.double(temperatures)
   if (!is_numeric_vector(temperatures) || !length(temperatures) || length(temperatures) > 1000L ||
         anyNA(temperatures) || temperatures[1L] != 1 || any(diff(temperatures) < 0) || any(!is.finite(temperatures))) {
-    abort_input("`temperatures` must be finite numbers that start with 1 and do not fall.",
+    abort_input("`temperatures` must be finite numbers that start with 1 and do not decrease.",
                 x = paste0("They are ", describe(temperatures), "."))
   }
   thin <- check_number(control$thin %||% max(1, iterations %/% 1000), "thin", min = 1, max = iterations, whole = TRUE)
@@ -280,7 +282,7 @@ start_orders <- function(start, nodes, settings) {
   replicas <- settings$ladders * length(settings$beta)
   if (is.null(start)) return(matrix(-1L, length(nodes), replicas))
   if (is.character(start) && (length(start) != length(nodes) || !setequal(start, nodes))) {
-    abort_input("`start` must be a network, or an order of all nodes.", x = not_the_same(start, nodes))
+    abort_input("`start` must be a network or an order of all nodes.", x = not_the_same(start, nodes))
   }
   order <- if (is.character(start)) match(start, nodes)
            else topological_order(as_dag(start, nodes = nodes, arg = "start"))
@@ -455,8 +457,8 @@ mean_autocovariance <- function(trace) {
 #' The chains continue from where they ended, with the same key: if a is a multiple of the fit's `thin`, `update(fit,
 #' iterations = b)` after a steps gives the same result as a + b steps at once.
 #'
-#' @param object what [bn_learn()] returned.
-#' @param iterations how many more steps.
+#' @param object an object returned by [bn_learn()].
+#' @param iterations the number of additional steps.
 #' @param run see [weft_run()].
 #' @param ... ignored.
 #' @return As [bn_learn()], over all steps so far.
@@ -471,13 +473,15 @@ update.weft_bn <- function(object, iterations, ..., run = NULL) {
   need_args("iterations")
   check_bn_chains(object, "object")
   if (!is.null(object$completions) || !is.null(object$em)) {
-    abort_input("`object` must be learned from data without missing values.",
-                x = "Its data were completed while it was learned.", i = "Learn anew with more `iterations`.")
+    abort_input("`object` must have been learned from data without missing values.",
+                x = "Missing values were completed during learning.",
+                i = "Learn the network again with more `iterations`.")
   }
   if (!is.null(object$resample)) {
-    abort_input("`object` must be learned from all rows alone.",
-                x = sprintf("Its edge posteriors are means over %d halves of the rows.", as.integer(object$resample)),
-                i = "Learn anew with more `iterations`.")
+    abort_input("`object` must have been learned without `resample`.",
+                x = sprintf("Its edge posteriors are means over %d subsamples of the rows.",
+                            as.integer(object$resample)),
+                i = "Learn the network again with more `iterations`.")
   }
   settings <- object$run
   settings$first <- object$iterations
@@ -525,9 +529,9 @@ join_fits <- function(old, new) {
 
 #' Print and summarise learned networks
 #'
-#' @param x,object what [bn_learn()] or [bn_exact()] returned.
+#' @param x,object an object returned by [bn_learn()] or [bn_exact()].
 #' @param ... ignored.
-#' @return `summary()`: the edges of the best network, with their posterior when there is one, as a data frame.
+#' @return `summary()`: a data frame of the edges in the best network, with their posterior if there is one.
 #' @export
 #' @examples
 #' d <- data.frame(a = c(0L, 1L, 1L, 0L), b = c(0L, 1L, 1L, 1L))
@@ -536,30 +540,31 @@ print.weft_bn <- function(x, ...) {
   check_bn(x, "x")
   d <- x$diagnostics
   cat(sprintf("%s, %s %.4f\n", network_size(x), x$table$type, x$score))
-  mixed <- if (is.finite(d$r_hat)) sprintf("; R-hat of the score %s, %s effective draws", format(d$r_hat, digits = 3),
+  mixed <- if (is.finite(d$r_hat)) sprintf("; R-hat of the score %s, effective sample size %s",
+                                           format(d$r_hat, digits = 3),
                                            format(d$ess, digits = 3))
   cat_wrapped(sprintf("%s MCMC (%s): %s of %s, %s steps each%s", if (x$run$layers) "Partition" else "Order", x$target,
                       several(x$run$ladders, "ladder"), several(length(x$run$beta), "temperature"),
                       thousands(x$iterations), mixed %||% ""))
   if (isTRUE(x$table$near)) {
-    cat_wrapped("Of all parent sets, those were scored that the search needed; `max_parents = 4` has all of that size")
+    cat_wrapped("Only the parent sets that the search needed were scored; `max_parents = 4` scores all up to that size")
   }
-  cat_wrapped(if (is.null(x$edges)) "No edge posteriors: target \"max\" is a search; `target = \"sum\"` estimates them"
-      else sprintf("Edge posteriors from %d drawn graphs, uniform prior over %s; %d of at least 0.5",
+  cat_wrapped(if (is.null(x$edges)) "No edge posteriors with target \"max\"; `target = \"sum\"` estimates them"
+      else sprintf("Edge posteriors from %d sampled graphs (uniform prior over %s): %d of at least 0.5",
                    length(x$sample_score), if (x$run$layers) "graphs" else "orders", sum(x$edges >= 0.5)))
   if (!is.null(x$edges)) cat_wrapped(edge_meaning)
   cat_wrapped(em_line(x))
   if (!is.null(x$completions)) {
-    cat_wrapped(sprintf("In each chain, parameters and missing values were drawn %s times", thousands(x$completions)))
+    cat_wrapped(sprintf("Parameters and missing values were sampled %s times in each chain", thousands(x$completions)))
   }
   if (!is.null(x$resample)) {
-    cat_wrapped(sprintf("They are means over %d halves of the rows; `edges_all_rows` has those of all",
+    cat_wrapped(sprintf("They are means over %d subsamples of the rows; `edges_all_rows` is computed from all rows",
                         as.integer(x$resample)))
   }
   invisible(x)
 }
 
-edge_meaning <- "An edge is dependence given these variables; hidden causes are not allowed for"
+edge_meaning <- "An edge is a dependence given the other variables in the data; hidden common causes are not modelled"
 
 #' @rdname print.weft_bn
 #' @export

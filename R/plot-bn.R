@@ -3,14 +3,14 @@
 
 #' Plot learned networks
 #'
-#' @param x what [bn_learn()] or [bn_exact()] returned.
-#' @param which `"network"` (the width and shade of an edge show the posterior probability that its ends are joined at
-#'   all; its head is filled where at least nine tenths of that are in the direction drawn, and hollow where the
-#'   direction is undecided; edges that are not in the best network but have a posterior of at least `threshold` in
-#'   their direction are dashed), `"trace"` (score along each chain), `"score"` (best score so far against iteration)
-#'   or `"posterior"` (sorted edge posteriors).
+#' @param x an object returned by [bn_learn()] or [bn_exact()].
+#' @param which `"network"` (the width and shade of an edge show the posterior probability that its nodes are adjacent;
+#'   its head is filled if at least nine tenths of this probability are in the direction drawn, and hollow if the
+#'   direction is uncertain; edges that are not in the best network but have a posterior of at least `threshold` in
+#'   their direction are dashed), `"trace"` (score along each chain), `"score"` (best score so far against iteration) or
+#'   `"posterior"` (sorted edge posteriors).
 #' @param threshold see `which`.
-#' @param cex the largest size of the nodes' names: they are smaller where a layer would have no room for them.
+#' @param cex the largest size of node names, which are smaller in crowded layers.
 #' @param ... ignored.
 #' @return `x`, invisibly.
 #' @export
@@ -23,9 +23,9 @@ plot.weft_bn <- function(x, which = c("network", "trace", "score", "posterior"),
   cex <- check_number(cex, "cex", min = 0.01, max = 100)
   check_bn(x, "x")
   if (which %in% c("trace", "score") && is.null(x$trace)) {
-    abort_input(sprintf("`which = \"%s\"` is for what `bn_learn()` returned.", which),
-                x = if (inherits(x, "weft_bn_exact")) "An exact answer has no chains."
-                    else "A search by best moves has no chains.")
+    abort_input(sprintf("`which = \"%s\"` needs an object returned by `bn_learn()`.", which),
+                x = if (inherits(x, "weft_bn_exact")) "An exact result has no chains."
+                    else "A network found by local search has no chains.")
   }
   if (which == "posterior" && is.null(x$edges)) {
     abort_input("`which = \"posterior\"` needs edge posteriors.",
@@ -62,7 +62,8 @@ plot_traces <- function(x) {
   at <- seq_len(nrow(x$trace)) * x$run$thin
   graphics::matplot(at, x$trace, type = "l", lty = 1, col = chain_colours(x), xlab = "iteration", ylab = "", las = 1,
                     main = sprintf("%d chains, R-hat %.2f", ncol(x$trace), x$diagnostics$r_hat))
-  graphics::title(ylab = if (x$target == "max") "score of the order's best graph" else "score of the order", line = 4.8)
+  graphics::title(ylab = if (x$target == "max") "score of the best graph of the order" else "score of the order",
+                  line = 4.8)
 }
 
 plot_scores <- function(x) {
@@ -76,8 +77,10 @@ plot_scores <- function(x) {
 
 plot_posteriors <- function(edges) {
   p <- sort(edges[row(edges) != col(edges)], decreasing = TRUE)
-  graphics::plot(seq_along(p), p, type = "h", col = bn_blue, ylim = c(0, 1), las = 1, xlab = "edge, most certain first",
-                 ylab = "posterior", main = sprintf("%d of %d possible edges at 0.5 or more", sum(p >= 0.5), length(p)))
+  graphics::plot(seq_along(p), p, type = "h", col = bn_blue, ylim = c(0, 1), las = 1,
+                 xlab = "edge, most probable first",
+                 ylab = "posterior",
+                 main = sprintf("%d of %d possible edges with a posterior of at least 0.5", sum(p >= 0.5), length(p)))
 }
 
 # list(x, y) of the nodes: y the layer from the top, x from 0 to 1.

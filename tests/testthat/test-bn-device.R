@@ -72,7 +72,7 @@ test_that("damaged layers are refused on the device as on the CPU", {
   gaps$layer[, 1L] <- c(0L, 0L, 3L, 3L, 0L)
   together$layer[, 1L] <- 0L # b cannot be without a
   for (damaged in list(gaps, together))
-    expect_error(update(damaged, iterations = 10), class = "weft_error_input", regexp = "Layers to go on from")
+    expect_error(update(damaged, iterations = 10), class = "weft_error_input", regexp = "saved layers leave")
 })
 
 test_that("saved steps may lie more than 2^32 steps apart", {

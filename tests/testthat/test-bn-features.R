@@ -74,7 +74,7 @@ test_that("graphs whose scores no floating-point format holds are summed and dra
   expect_lt(max(abs(drawn - slow$edges)), 0.04) # five standard errors
   scores$score <- scores$score * 2^12
   scores$bits <- scores$bits - 12
-  expect_error(bn_exact(scores, posterior = "dag"), class = "weft_error_input", regexp = "too far apart")
+  expect_error(bn_exact(scores, posterior = "dag"), class = "weft_error_input", regexp = "differ too much")
 })
 
 test_that("drawn graphs have the frequencies of all 543 graphs of four nodes", {
@@ -136,7 +136,7 @@ test_that("features are the sums over all graphs, within five standard errors", 
   expect_lt(abs(features$classes$probability[1] - classes[[1]]), 5 * sqrt(classes[[1]] * (1 - classes[[1]]) / 4000))
   expect_equal(sum(features$classes$probability), 1)
   expect_equal(features$errors$paths, sqrt(features$paths * (1 - features$paths) / 4000))
-  expect_output(print(features), "Features of 4000 networks drawn from the exact posterior over graphs")
+  expect_output(print(features), "Features of 4000 networks sampled from the exact posterior over graphs")
 
   chains <- bn_learn(scores, iterations = 20000, target = "uniform", seed = 1, control = list(thin = 10))
   learned <- bn_features(chains)
@@ -150,7 +150,7 @@ test_that("features need a fit that has graphs", {
   bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
   bad(bn_features(bn_exact(d)), "posterior over graphs")
   bad(bn_features(bn_learn(d, iterations = 100)), "target = \"max\"")
-  bad(bn_features(bn_learn(d, iterations = 100, target = "sum"), draws = 10), "for exact posteriors")
+  bad(bn_features(bn_learn(d, iterations = 100, target = "sum"), draws = 10), "for an exact posterior")
   bad(bn_features(bn_exact(d, posterior = "dag"), draws = 1), "draws")
   bad(bn_features(d), "bn_learn")
 })

@@ -194,9 +194,9 @@ test_that("what cannot be completed is said", {
   d$a <- factor(NA, "x")
   expect_error(bn_search(d, na = "em"), "observed value", class = "weft_error_input")
   x <- data.frame(a = c(1.5, NA, 2, 3), b = c(1, 2, 4, 3.5))
-  expect_error(bn_search(x, na = "em", interventions = c(NA, "a", NA, NA)), "set from outside",
+  expect_error(bn_search(x, na = "em", interventions = c(NA, "a", NA, NA)), "set by an intervention",
                class = "weft_error_input")
-  expect_error(bn_learn(lose(mixed_bn_data(), 0.1), target = "sum", na = "augment"), "all numbers",
+  expect_error(bn_learn(lose(mixed_bn_data(), 0.1), target = "sum", na = "augment"), "all numeric",
                class = "weft_error_input")
   two <- weft:::prepared_data(bn_test_data(50), NULL, completions = 2)
   expect_error(bn_search(two[1:10, ]), "prepared data", class = "weft_error_input")

@@ -239,7 +239,7 @@ test_that("inputs that break a rule are classed errors", {
   bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
   bad(bn_scores(list(1)), "data frame")
   bad(bn_scores(cbind(d, x = rnorm(150)), score = "bdeu"), "discretize")
-  bad(bn_scores(cbind(d, x = sprintf("s%d", 1:150))), "150 values")
+  bad(bn_scores(cbind(d, x = sprintf("s%d", 1:150))), "150 distinct values")
   for (none in list(factor(character()), character(), integer())) {
     bad(bn_scores(data.frame(a = none)), "`a` must have at least one level")
   }
@@ -257,10 +257,10 @@ test_that("inputs that break a rule are classed errors", {
                    bn_interventions(c(list("b", "c"), set[-(1:2)]), names(d), 150)) # a factor among names
   bad(bn_scores(d, candidates = list("a")), "names of nodes")
   bad(bn_local_score(d, "a", "a"), "other than")
-  bad(bn_local_score(d, "z"), "name columns")
+  bad(bn_local_score(d, "z"), "column names")
   bad(bn_scores(stats::setNames(d, c("a", "a", "b", "c", "d"))), "unique column names")
   expect_error(bn_scores(d, score = "bds", run = "cuda"), class = "weft_error_device") # counted on the CPU
-  bad(bn_learn(bn_scores(d), ess = 2), "must not be given again")
+  bad(bn_learn(bn_scores(d), ess = 2), "must not be given together")
   bad(bn_learn(bn_scores(d), target = "sum"), "keep = \"sum\"")
 })
 
@@ -273,7 +273,7 @@ test_that("tables print, summarise and convert", {
 test_that("a node without any set of parents is an error that names it", {
   d <- withr::with_seed(1, data.frame(a = factor(sample(3, 1000, TRUE)),
                                       f = factor(sample(30000, 1000, TRUE), 1:30000)))
-  expect_error(bn_scores(d, 1, "bic"), "Column `f` \\(2\\) has no set of parents", class = "weft_error_input")
+  expect_error(bn_scores(d, 1, "bic"), "Column `f` \\(2\\) has no parent set", class = "weft_error_input")
   expect_error(bn_learn(d[2:1], 1, "bic", prior = bn_prior(c("f", "a"), required = cbind("f", "a"))), "`f`",
                class = "weft_error_input")
 })

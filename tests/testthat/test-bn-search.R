@@ -143,7 +143,7 @@ test_that("numbers are told from categories, whatever holds them", {
 test_that("what it returns prints, converts and is checked", {
   x <- search_data()
   fit <- bn_search(x, seed = 1, control = list(starts = 2, kicks = 0))
-  expect_output(print(fit), "2 starts\\s+came\\s+within")
+  expect_output(print(fit), "the scores of 2\\s+starts\\s+differ")
   expect_output(print(bn_search(x, seed = 1, control = list(starts = 1))), "one start")
   expect_identical(nrow(summary(fit)), sum(fit$dag))
   expect_identical(as.integer(bn_convert(fit)), as.integer(fit$dag))
@@ -198,8 +198,8 @@ test_that("edge posteriors over halves of the rows", {
     bn_learn(x[rows, ], 2, target = "sum", iterations = 100, chains = 1, seed = 5 + k)$edges
   })
   expect_equal(halves$edges, Reduce(`+`, again) / 3, tolerance = 1e-12)
-  expect_output(print(halves), "means over 3 halves")
-  expect_error(update(halves, 10), "3 halves", class = "weft_error_input")
+  expect_output(print(halves), "means over 3 subsamples")
+  expect_error(update(halves, 10), "3 subsamples", class = "weft_error_input")
   expect_error(bn_learn(x, resample = 2), "target", class = "weft_error_input")
   expect_error(bn_learn(bn_scores(x, 2, keep = "sum"), target = "sum", resample = 2), class = "weft_error_input")
   set <- rep(list("a", NULL, c("b", "c"), NA), 20)

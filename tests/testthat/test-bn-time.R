@@ -117,8 +117,8 @@ test_that("a condition is a node without parents", {
 test_that("what cannot be prepared is said", {
   d <- series()
   expect_error(bn_time(d, "hour"), "name of a column", class = "weft_error_input")
-  expect_error(bn_time(d[c("a", "b")], rep(1, nrow(d))), "different in all rows", class = "weft_error_input")
-  expect_error(bn_time(d, "day", "unit", lags = 30), "more points in time", class = "weft_error_input")
+  expect_error(bn_time(d[c("a", "b")], rep(1, nrow(d))), "must not repeat", class = "weft_error_input")
+  expect_error(bn_time(d, "day", "unit", lags = 30), "more time points", class = "weft_error_input")
   expect_error(bn_time(d, "day", "unit", static = "a"), "one value in each unit", class = "weft_error_input")
   expect_error(bn_time(d, replace(d$day, 1, NA), "unit"), "missing values", class = "weft_error_input")
   expect_error(bn_time(d, as.character(d$day), "unit"), "numbers or dates", class = "weft_error_input")

@@ -106,7 +106,7 @@ test_that("one node, two nodes, no possible edge, and a start work; damaged laye
   start$layer[1L, 1L] <- 77L
   expect_error(update(start, iterations = 10), class = "weft_error_input", regexp = "layer")
   start$layer[, 1L] <- c(0L, 0L, 3L, 3L, 0L)
-  expect_error(update(start, iterations = 10), class = "weft_error_input", regexp = "Layers to go on from")
+  expect_error(update(start, iterations = 10), class = "weft_error_input", regexp = "saved layers leave")
   expect_error(bn_learn(bn_scores(d), target = "uniform"), class = "weft_error_input", regexp = "keep")
   expect_output(print(bn_learn(d, target = "uniform", iterations = 100, seed = 1)), "Partition MCMC.*over graphs")
 })

@@ -156,7 +156,7 @@ test_that("networks go to other packages and back", {
   expect_error(bn_convert(fit$dag, "coda"), class = "weft_error_input")
   loop <- fit$dag * 0
   loop["a", "b"] <- loop["b", "a"] <- 1
-  expect_error(bn_convert(loop), class = "weft_error_input", regexp = "no cycle")
+  expect_error(bn_convert(loop), class = "weft_error_input", regexp = "acyclic")
 })
 
 test_that("priors are built and checked", {
@@ -195,9 +195,9 @@ test_that("rows and columns of a network are matched by their names", {
   posterior <- dag * 0.9
   expect_identical(bn_compare(posterior[, 3:1], dag)[c("tpr", "shd")], bn_compare(posterior, dag)[c("tpr", "shd")])
   bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
-  bad(bn_convert(matrix(0, 2, 2, dimnames = list(c("a", "b"), c("a", "z")))), "Only one side has `b`, `z`")
-  bad(bn_convert(matrix(0, 2, 2, dimnames = list(c("a", "a"), NULL))), "Twice: `a`")
-  bad(bn_compare(posterior[1:2, 1:2], dag), "nodes of `a`")
+  bad(bn_convert(matrix(0, 2, 2, dimnames = list(c("a", "b"), c("a", "z")))), "Found on one side only: `b`, `z`")
+  bad(bn_convert(matrix(0, 2, 2, dimnames = list(c("a", "a"), NULL))), "Duplicated: `a`")
+  bad(bn_compare(posterior[1:2, 1:2], dag), "same nodes")
 })
 
 test_that("Gaussian predictions do not depend on the units of what is known", {

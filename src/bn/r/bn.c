@@ -352,10 +352,10 @@ static const char *wrong_with(const table_view *view, size_t child, double *larg
   for (size_t k = first; k < last; k++) {
     const double units = ldexp(view->score[k], view->bits);
     size_t size = 0;
-    if (!isfinite(units) || units != floor(units)) return "a score that is no whole multiple of 2^-`bits`";
-    if (k > first && view->score[k] > view->score[k - 1]) return "sets that are not in the order of their scores";
+    if (!isfinite(units) || units != floor(units)) return "a score that is not a multiple of 2^-`bits`";
+    if (k > first && view->score[k] > view->score[k - 1]) return "sets that are not ordered by score";
     if (!read_members(view, child, k, mask, words))
-      return "a set of parents that are not different nodes, followed by zeros";
+      return "a parent set that does not consist of different nodes followed by zeros";
     for (size_t w = 0; w < words; w++) {
       size += (size_t) __builtin_popcountll(mask[w]);
       shared[w] &= mask[w];
@@ -364,7 +364,7 @@ static const char *wrong_with(const table_view *view, size_t child, double *larg
     *largest = fmax(*largest, fabs(units));
   }
   for (size_t w = 0; w < words; w++) common += (size_t) __builtin_popcountll(shared[w]);
-  return least == common ? NULL : "no set that every order allows";
+  return least == common ? NULL : "no set that is possible in every order";
 }
 
 /* Looks for the first node whose sets are wrong; job->what stays NULL when there is none. Scores must be small

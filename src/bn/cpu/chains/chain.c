@@ -149,7 +149,7 @@ weft_status weft_bn_start_orders(weft_ctx *ctx, const weft_bn_lists *lists, cons
     if (own[0] < 0 && !draw_order(lists, &room, rng, own))
       WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "No order of the nodes has all required parents before their children."));
     if (!order_works(lists, &room, own))
-      WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "An order to start from has a required parent after its child."));
+      WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "`start` must have every required parent before its child."));
   }
 done:
   weft_arena_end(&mem);

@@ -438,7 +438,7 @@ void weft_bn_layers_draw(const weft_bn_lists *lists, weft_bn_replica *replica, w
 
 weft_status weft_bn_layers_refuse(weft_ctx *ctx)
 {
-  return weft_fail(ctx, WEFT_ERR_INPUT, "Layers to go on from leave a node without possible parents.");
+  return weft_fail(ctx, WEFT_ERR_INPUT, "The saved layers leave a node without possible parents.");
 }
 
 /* Refuses starting layers of any replica that are out of range or leave out a number. */

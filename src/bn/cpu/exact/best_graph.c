@@ -168,7 +168,8 @@ weft_status weft_bn_optimum_cpu(weft_ctx *ctx, const weft_bn_table *table, int32
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t p = table->p;
-  if (p > MAX_NODES) return weft_fail(ctx, WEFT_ERR_INPUT, "The proven optimum is for at most %d nodes.", MAX_NODES);
+  if (p > MAX_NODES)
+    return weft_fail(ctx, WEFT_ERR_INPUT, "The proven optimum can be found for at most %d nodes.", MAX_NODES);
   optimum_job job = { table, NULL, NULL, p < LOW_BITS ? p : LOW_BITS, NULL };
   const size_t high_bits = p - job.low_bits, blocks = (size_t) 1 << high_bits;
   uint32_t *high, *at;

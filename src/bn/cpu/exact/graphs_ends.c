@@ -46,8 +46,8 @@ weft_status weft_bn_graph_plan_make(weft_ctx *ctx, weft_arena *mem, const weft_b
   for (size_t v = 0; v < p; v++) gap += ldexp((double) table->score[table->start[v]], -table->bits);
   if (!(gap <= MAX_GAP))
     return weft_fail(ctx, WEFT_ERR_INPUT,
-                     "The scores lie too far apart for sums over graphs: the best network is "
-                     "worth %.3g nats less than the best parents of each node, at most %.0e are taken.",
+                     "The scores differ too much for sums over graphs: the best network scores %.3g nats less than the "
+                     "best parents of each node, and at most %.0e nats are possible.",
                      gap, MAX_GAP);
   WEFT_TRY(weft_bn_reals_take(mem, sets, &out->weight));
   WEFT_TRY(weft_bn_reals_take(mem, sets, &out->through));

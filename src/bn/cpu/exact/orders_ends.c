@@ -58,7 +58,7 @@ static weft_status choose_form(weft_ctx *ctx, const weft_bn_table *table, int64_
   while (bits < 30 && ldexp(1, bits) <= most + least) bits++;
   if (ldexp(1, bits) <= most + least)
     return weft_fail(ctx, WEFT_ERR_INPUT,
-                     "The scores lie too far apart: the best network is worth %.3g nats less than "
+                     "The scores differ too much: the best network scores %.3g nats less than "
                      "the best parents of each node.",
                      gap / ldexp(1, table->bits));
   out->fraction = 64 - bits;

@@ -297,9 +297,9 @@ static weft_status make_lists(weft_ctx *ctx, weft_arena *mem, table_job *job)
     if (node->required < (size_t) problem->max_parents[i]) put_set(&node->bases, job->words, mask, score);
     if (score == WEFT_BN_NEVER)
       WEFT_TRY(weft_fail_column(ctx, i,
-                                "has no set of parents that can be scored: with so many levels, its own or "
-                                "those of parents that are required, the penalty of this score is too large; or it "
-                                "is a number that does not vary, or has too few rows."));
+                                "has no parent set that can be scored: its levels or those of required parents are too "
+                                "many for the penalty of this score, or it is numeric and constant or has too few "
+                                "rows."));
   }
   for (size_t size = 1; any; size++) WEFT_TRY(add_size(ctx, mem, job, size, &any));
 done:

@@ -397,9 +397,9 @@ static weft_status join_nodes(weft_ctx *ctx, weft_arena *keep, const weft_bn_rea
     total += nodes[i].kept;
     if (!nodes[i].kept)
       WEFT_TRY(weft_fail_column(ctx, i,
-                                "has no set of parents that can be scored: with so many levels, its own or those of "
-                                "parents that are required, the penalty of this score is too large; or it "
-                                "is a number that does not vary, or has too few rows."));
+                                "has no parent set that can be scored: its levels or those of required parents are too "
+                                "many for the penalty of this score, or it is numeric and constant or has too few "
+                                "rows."));
   }
   if (total > INT32_MAX)
     WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT,

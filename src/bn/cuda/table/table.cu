@@ -104,7 +104,7 @@ static weft_status send_columns(weft_ctx *ctx, resident *device)
     if (any) device->root[j] = (uint32_t) planes++;
   }
   if (planes * words > UINT32_MAX) {
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "More bits of data than the device code takes; use `run = \"cpu\"`.");
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "The data have too many bits for the device; use `run = \"cpu\"`.");
     goto done;
   }
   WEFT_TAKE0(plane, device->host, planes * words);
@@ -170,7 +170,7 @@ static weft_status send_functions(weft_ctx *ctx, resident *device)
       const bool of_parents = (varies == WEFT_BN_PARENTS) == (kind > 0);
       const uint32_t found = find_function(&list, of_parents ? mass.parents : mass.family);
       if (found == UINT32_MAX)
-        WEFT_TRY(weft_fail(ctx, WEFT_ERR_MEMORY, "Too many different numbers of levels for the device."));
+        WEFT_TRY(weft_fail(ctx, WEFT_ERR_MEMORY, "Columns have too many different numbers of levels for the device."));
       list.table[(size_t) kind * list.q_stride + q] = found;
     }
   }
