@@ -11,12 +11,12 @@
 #' | `"equalwidth"` | bin 1 + floor((x - min) / w) with w = (max - min) / bins; the maximum belongs to the last bin |
 #' | `"sd"` | `under`, `normal` and `over`: below, within and above mean \eqn{\pm} `z` standard deviations |
 #' | `"mdl"` | splits a bin as long as this lowers the class entropy by more than the split costs to describe (Fayyad and Irani 1993) |
-#' | `"caim"`, `"cacc"`, `"ameva"` | adds the cut that raises a criterion of classes and bins most, as long as the criterion rises (Kurgan and Cios 2004; Tsai, Lee and Yang 2008; Gonzalez-Abril and others 2009); the first two continue until there are as many bins as classes |
+#' | `"caim"`, `"cacc"`, `"ameva"` | adds the cut that raises a criterion of classes and bins most, as long as the criterion rises (Kurgan and Cios 2004; Tsai, Lee and Yang 2008; Gonzalez-Abril et al. 2009); the first two continue until there are as many bins as classes |
 #'
 #' Cuts that use a class lie half way between neighbouring values; `x` and `-x` get the same bins, mirrored. A column
-#' that says nothing about the class becomes a factor with one level. Bins are closed on the right, except for bins of
+#' without information about the class becomes a factor with one level. Bins are closed on the right, except for bins of
 #' equal width, which are closed on the left. `"equalwidth"` and `"sd"` compute their cut points; a value that differs
-#' from a cut point only by rounding counts as equal to it, so bins do not depend on units. Missing values stay missing.
+#' from a cut point only by rounding is treated as equal, so bins do not depend on units. Missing values stay missing.
 #' New values outside the range fall into the outermost bins.
 #'
 #' @inheritParams mi_rank
@@ -27,7 +27,7 @@
 #' @param class for `"mdl"`, `"caim"`, `"cacc"` and `"ameva"`: one category per row.
 #' @param z for `"sd"`: the number of standard deviations.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return A data frame of factors, of class `weft_bins`. The attribute `"cuts"` holds the cut points of each column.
 #' @seealso `bins =` in [mi_rank()], [mi_matrix()] and [mi_select()], which cuts by equal frequency in the same call.
 #' @export
@@ -42,10 +42,10 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   run <- as_run(run)
   check_dots(..., .known = c(breaks = "bins", nbins = "bins", nb = "bins", disc = "method", y = "class"))
   need_args("x")
-  if (!is.null(run$backend)) cpu_only(run$backend, "Columns are cut")
+  if (!is.null(run$backend)) cpu_only(run$backend, "Columns are discretised")
   if (is.numeric(method) && length(method) == 1L) {
-    abort_input("`method` must be the name of a method.", x = paste0("It is ", describe(method), "."),
-                i = sprintf("Give a number of bins as `bins = %s`.", describe(method)))
+    abort_input("`method` must be the name of a discretisation method.", x = paste0("It is ", describe(method), "."),
+                i = sprintf("To set the number of bins, use `bins = %s`.", describe(method)))
   }
   method <- check_choice(method, c("equalfreq", "equalwidth", class_cuts, "sd"), "method")
   bins <- check_number(bins, "bins", min = 1, max = 65535, whole = TRUE)
@@ -54,7 +54,7 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   frame <- memory_errors(bins_frame(x, assay))
   if (by_class && is.null(class)) {
     abort_input(sprintf("`class` must be given for method \"%s\".", method),
-                i = "\"equalfreq\" and \"equalwidth\" need no class.")
+                i = "Methods \"equalfreq\" and \"equalwidth\" need no class.")
   }
   target <- if (by_class) class_input(class, x, nrow(frame))
   numbers <- binned_columns(frame)
@@ -98,8 +98,9 @@ column_matrix <- function(frame) {
 check_finite_columns <- function(values, names) {
   bad <- colSums(is.infinite(values)) > 0
   if (any(bad)) {
-    abort_input("`x` must be finite for this method.", x = sprintf("Infinite values in %s.", label_some(names[bad])),
-                i = "\"equalfreq\" takes infinite values.")
+    abort_input("`x` must be finite for this method.",
+                x = sprintf("Infinite values occur in %s.", label_some(names[bad])),
+                i = "Method \"equalfreq\" accepts infinite values.")
   }
 }
 
@@ -180,7 +181,7 @@ bin_labels <- function(rule) {
 
 #' Use and print cut points
 #'
-#' @param object,x what [discretize()] returned.
+#' @param object,x an object returned by [discretize()].
 #' @param newdata a data frame or matrix with the columns that were cut, in any order; other columns stay as they are.
 #' @param ... ignored.
 #' @return `predict()`: a data frame of factors with the levels of `object`; `print()`: `x`, invisibly.
@@ -195,12 +196,13 @@ predict.weft_bins <- function(object, newdata, ...) {
   rules <- bin_rules(object, "object")
   known <- which(names(frame) %in% names(rules))
   if (!length(known)) {
-    abort_input("`newdata` must have columns that were cut.", x = sprintf("It has %s.", label_some(names(frame))),
-                i = sprintf("Columns that were cut: %s.", label_some(names(rules))))
+    abort_input("`newdata` must contain columns that were discretised.",
+                x = sprintf("It has %s.", label_some(names(frame))),
+                i = sprintf("The discretised columns are %s.", label_some(names(rules))))
   }
   numeric <- vapply(frame[known], is.numeric, NA)
   if (!all(numeric)) {
-    abort_input("Columns of `newdata` that are to be cut must be numeric.", x = sprintf("Not numeric: %s.",
+    abort_input("Columns of `newdata` that are discretised must be numeric.", x = sprintf("Not numeric: %s.",
                 label_some(names(frame)[known[!numeric]])))
   }
   if (identical(names(frame)[known], names(rules))) return(apply_rules(frame, known, rules))
@@ -226,7 +228,7 @@ bin_rules <- function(x, arg) {
   whole <- is.list(rules) && (length(rules) == 0L || is.character(names(rules)) && !anyNA(names(rules))) &&
     all(vapply(rules, fine, NA))
   kinds <- if (whole) vapply(rules, function(rule) 2 * is.null(rule$sd) + is.null(rule$width), 0)
-  if (!whole || length(unique(kinds)) > 1L) abort_changed(arg, "its attribute `rules`")
+  if (!whole || length(unique(kinds)) > 1L) abort_changed(arg, "its attribute `rules` is damaged")
   rules
 }
 
@@ -236,7 +238,7 @@ print.weft_bins <- function(x, ...) {
   if (is.null(attr(x, "rules"))) return(NextMethod())
   check_result(x, record = "method")
   rules <- bin_rules(x, "x")
-  cat(sprintf("%d rows, %d of %d columns cut (%s)\n", nrow(x), length(rules), length(x), attr(x, "method")))
+  cat(sprintf("%d rows, %d of %d columns discretised (%s)\n", nrow(x), length(rules), length(x), attr(x, "method")))
   for (j in utils::head(seq_along(rules), 10L)) {
     cuts <- rules[[j]]$cuts
     shown <- paste(format(utils::head(cuts, 6L), digits = 4L), collapse = " ")
@@ -278,7 +280,7 @@ bin_input <- function(x, bins, assay = NULL, threads = NULL, arg = "x") {
 # The same for a function of `x` and `class`, where the class may be the name of a column of `x`: list(x, class, assay),
 # where `assay` is what is left to be chosen. Without bins they stay as they are.
 with_bins <- function(x, class, bins, assay = NULL, threads = NULL) {
-  if (inherits(x, "weft_mi_pack")) abort_input("`bins` must be NULL for a pack.",
+  if (inherits(x, "weft_mi_pack")) abort_input("`bins` must not be given for a pack.",
                                                i = "Give `bins` to `mi_pack()`, or use `discretize()` first.")
   if (is.null(bins)) return(list(x = x, class = class, assay = assay))
   if (is.null(class)) return(list(x = bin_input(x, bins, assay, threads)))

@@ -34,9 +34,10 @@
 #'   cells in integer arithmetic and so adds 0; its `"shrink"` is the posterior mean instead of the entropy of the
 #'   shrunk frequencies, and is NaN for constants.
 #'
-#' @section Missing values: With `na = "fail"` (the default), missing values are an error that names their columns.
-#'   `"drop"` leaves out, for each pair, the rows in which either feature is missing; ranks, standard deviations and
-#'   entropies are computed from the remaining rows. `"level"`, for categories only, treats missing as one more level.
+#' @section Missing values: With `na = "fail"` (the default), the function stops with an error if there are missing
+#'   values, and names their columns. `"drop"` removes, for each pair, the rows in which either feature is missing;
+#'   ranks, standard deviations and entropies are computed from the remaining rows. `"level"`, for categories only,
+#'   treats missing values as an additional level.
 #'
 #' @inheritParams mi_rank
 #' @param x features in columns: for the estimators of categories, the same as in [mi_rank()]; for the others, a numeric
@@ -46,7 +47,7 @@
 #' @param bins for the estimators of categories: the number of bins of equal frequency into which numeric columns are
 #'   first cut.
 #' @param k for `"ksg"`: the number of neighbours.
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, otherwise with one row per
 #'   feature of `x` and one column per feature of `y`. Attributes record the call, estimator, unit, back end and time;
 #'   `as.matrix()` drops them.
@@ -66,8 +67,8 @@ mi_matrix <- function(x, y = NULL,
   check_dots(..., .known = mi_names_elsewhere)
   need_args("x")
   if (is_estimator(y)) {
-    abort_input("`y` must be data like `x`, or left out.", x = paste0("It is ", describe(y), "."),
-                i = sprintf("Give an estimator as `estimator = %s`.", describe(y)))
+    abort_input("`y` must contain data like `x`, or be omitted.", x = paste0("It is ", describe(y), "."),
+                i = sprintf("To choose an estimator, use `estimator = %s`.", describe(y)))
   }
   estimator <- check_choice(estimator, c(count_estimators, numeric_estimators), "estimator")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
@@ -90,7 +91,7 @@ name_estimators <- function(code) {
   tryCatch(code, weft_error_input = function(e) {
     if (grepl("discretize()", e$message, fixed = TRUE)) {
       e$message <- paste0(e$message, "\n", bullet("info", paste(
-        "Or take an estimator of numbers: `estimator = \"copula\"`, \"pearson\", \"spearman\", \"kendall\"",
+        "Or use an estimator for numbers: `estimator = \"copula\"`, \"pearson\", \"spearman\", \"kendall\"",
         "or \"ksg\".")))
     }
     stop(e)
@@ -157,14 +158,14 @@ fail_missing <- function(names, missing, arg, level = TRUE) {
   abort_input(sprintf("`%s` must not have missing values.", arg),
               x = sprintf("Missing in %d of %d columns: %s.", sum(missing > 0), length(names),
                           label_some(names[missing > 0])),
-              i = paste0("`na = \"drop\"` leaves these rows out, score by score",
-                         if (level) "; `na = \"level\"` makes missing a level", "."))
+              i = paste0("`na = \"drop\"` removes these rows for each score",
+                         if (level) "; `na = \"level\"` treats missing values as a level", "."))
 }
 
 check_rows <- function(a, b) {
   check_some_rows(NULL, "drop", a$n)
   if (is.null(b) || a$n == b$n) return(invisible())
-  abort_input("`x` and `y` must have the same rows.", x = sprintf("They have %d and %d.", a$n, b$n))
+  abort_input("`x` and `y` must have the same rows.", x = sprintf("They have %d and %d rows.", a$n, b$n))
 }
 
 # ---- numbers ----
@@ -173,10 +174,11 @@ numeric_estimators <- c("copula", "pearson", "spearman", "kendall", "ksg") # tho
 
 numeric_matrix <- function(x, y, estimator, how, run) {
   if (!is.null(how$bins)) {
-    abort_input("`bins` must be NULL for the estimators of numbers.", x = sprintf("`estimator` is \"%s\".", estimator))
+    abort_input("`bins` must not be given for an estimator for numbers.",
+                x = sprintf("`estimator` is \"%s\".", estimator))
   }
   if (how$na == "level") {
-    abort_input("`na` must be \"fail\" or \"drop\" for the estimators of numbers.", x = "It is \"level\".")
+    abort_input("`na` must be \"fail\" or \"drop\" for an estimator for numbers.", x = "It is \"level\".")
   }
   k <- as.integer(check_number(how$k, "k", min = 1, max = 2^31 - 1, whole = TRUE))
   a <- numeric_input(x, how$assay, "x")
@@ -215,7 +217,7 @@ numeric_input <- function(x, assay = NULL, arg = "x") {
     if (!all(plain)) {
       abort_input(sprintf("Every column of `%s` must be numeric for this estimator.", arg),
                   x = sprintf("Not numeric: %s.", label_some(names(x)[!plain])),
-                  i = "`estimator = \"empirical\"` is for categories.")
+                  i = "`estimator = \"empirical\"` accepts categories.")
     }
   }
   if (!source$kind %in% c("frame", "matrix", "sparse", "delayed", "genotypes")) {
@@ -227,7 +229,7 @@ numeric_input <- function(x, assay = NULL, arg = "x") {
   names <- feature_names(x)
   data <- if (is.data.frame(x) && !ncol(x)) matrix(0, nrow(x), 0L) else as.matrix(x)
   if (!is.numeric(data) && !is.logical(data)) {
-    abort_input(sprintf("`%s` must hold numbers for this estimator.", arg), x = paste0("It is ", describe(x), "."))
+    abort_input(sprintf("`%s` must contain numbers for this estimator.", arg), x = paste0("It is ", describe(x), "."))
   }
   if (!is.double(data)) storage.mode(data) <- "double"
   list(data = data, names = names, n = nrow(data), p = ncol(data))
@@ -240,8 +242,8 @@ count_missing <- function(input, estimator, arg) {
   if (is.finite(total)) return(numeric(input$p))
   if (estimator %in% c("pearson", "ksg") && any(bad <- colSums(is.infinite(input$data)) > 0)) {
     abort_input(sprintf("`%s` must be finite for this estimator.", arg),
-                x = sprintf("Infinite values in %s.", label_some(input$names[bad])),
-                i = "\"spearman\", which uses ranks, takes infinite values.")
+                x = sprintf("Infinite values occur in %s.", label_some(input$names[bad])),
+                i = "The estimator \"spearman\", which uses ranks, accepts infinite values.")
   }
   colSums(is.na(input$data))
 }
@@ -252,7 +254,7 @@ count_missing <- function(input, estimator, arg) {
 #'
 #' `plot()` draws the matrix as a heat map, with rows and columns in the order of a hierarchical clustering.
 #'
-#' @param x,object what [mi_matrix()] returned.
+#' @param x,object an object returned by [mi_matrix()].
 #' @param n the number of rows and columns to show.
 #' @param ... ignored.
 #' @return `x`, invisibly; `summary()`: a list with the number of features and the quartiles of the mutual information
@@ -284,10 +286,11 @@ as.matrix.weft_mi_matrix <- function(x, ...) {
 
 # A matrix of doubles with names that fit, and a record that can be read.
 check_information <- function(x, arg = "x", record = character()) {
-  if (!is.matrix(x) || !is.double(x)) abort_changed(arg, sprintf("it is a %s of length %.0f", typeof(x), length(x)))
+  if (!is.matrix(x) || !is.double(x)) abort_changed(arg,
+                                                    sprintf("it is of type %s and length %.0f", typeof(x), length(x)))
   named <- vapply(1:2, function(side) dim(x)[side] == 0L || is.character(dimnames(x)[[side]]) &&
                   !anyNA(dimnames(x)[[side]]), NA)
-  if (!all(named)) abort_changed(arg, "its names")
+  if (!all(named)) abort_changed(arg, "its names were changed")
   check_result(x, arg, record)
 }
 
@@ -302,8 +305,8 @@ finite_information <- function(x, arg) {
 summary.weft_mi_matrix <- function(object, ...) {
   m <- finite_information(object, "object")
   if (identical(rownames(m), colnames(m)) && nrow(m) == ncol(m)) m <- m[upper.tri(m)]
-  list(features = dim(object), mi = if (length(m)) stats::quantile(m), unit = attr(object, "unit"),
-       run = run_line(object))
+  as_summary(list(features = dim(object), mi = if (length(m)) stats::quantile(m), unit = attr(object, "unit"),
+                  run = run_line(object)), "Mutual information")
 }
 
 # Rows and columns in the order of a hierarchical clustering; NA where a feature meets itself.

@@ -1,9 +1,9 @@
 # nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
 #' Networks from mutual information
 #'
-#' `mi_network()` makes an undirected network of features: it keeps the pairs that are likely to be linked directly, and
-#' gives each of them a weight. The shortest call for numbers is `mi_network(x, "aracne", estimator = "spearman")`; it
-#' returns a matrix of weights, and `as.data.frame()` makes a table with one row per edge.
+#' `mi_network()` infers an undirected network of features: it keeps the pairs that are likely to be linked directly,
+#' and gives each of them a weight. The shortest call for numbers is `mi_network(x, "aracne", estimator = "spearman")`;
+#' it returns a matrix of weights, and `as.data.frame()` makes a table with one row per edge.
 #'
 #' | method | weights |
 #' |---|---|
@@ -13,39 +13,39 @@
 #' | `"mrnetb"` | for every target t, each feature scores \eqn{m_{it} - \frac{1}{|S|}\sum_{j \in S \setminus i} m_{ij}}, with S all features at first; the worst leaves S for as long as it is negative, and is then exchanged for the best outside S for as long as that would score more in its place |
 #' | `"relnet"` | \eqn{m_{ij}} where it is above `threshold` |
 #'
-#' `"mrnet"` and `"mrnetb"` give each pair the greater of its two weights. The diagonal of the matrix is not used. Edges
-#' are the pairs with a positive weight. A difference that may be due to rounding counts as 0: at most 1e-12 bits, or,
-#' for a plain matrix, at most 9e-16 times the product of its number of rows and its largest entry.
+#' `"mrnet"` and `"mrnetb"` give each pair the larger of its two weights. The diagonal of the matrix is not used. Edges
+#' are the pairs with a positive weight. Differences that may be due to rounding are treated as 0: at most 1e-12 bits,
+#' or, for a plain matrix, at most 9e-16 times the product of its number of rows and its largest entry.
 #'
 #' @section Significance: With `fdr`, each pair is tested, and the edges that pass at this false discovery rate are kept
 #'   (Benjamini and Hochberg, over all pairs). `"relnet"` without `threshold` uses `fdr = 0.05` by default; the other
-#'   methods do not test unless asked. For counts, the statistic is G = 2 n I (I in nats) with (levels - 1)(levels - 1)
-#'   degrees of freedom and Williams' correction for levels of equal frequency. For correlations, the distribution of
+#'   methods test only if `fdr` is given. For counts, the statistic is G = 2 n I (I in nats) with (levels - 1)(levels -
+#'   1) degrees of freedom and Williams' correction for levels of equal frequency. For correlations, the distribution of
 #'   \eqn{r^2} under random orders of the rows of one feature is approximated by a beta distribution with the same mean
 #'   and second moment (Pitman 1937). For normal features this is Student's t; outliers, ties and few rows give heavier
 #'   tails. Ties also widen the variance of Kendall's tau-b, and its p-value is never below the p-value of the normal
-#'   approximation. No p-value is below one divided by the number of different orders of the rows: five samples cannot
-#'   give less than 1/60. n is the number of rows in which both features are known. There is no test for KSG, for
-#'   corrected counts, for counts from which missing values were left out, and for a plain matrix. For these, `fdr` is
-#'   an error, and `"relnet"` needs `threshold`. If there is a test, `as.data.frame()` returns its p- and q-values for
-#'   every method.
+#'   approximation. No p-value is below one divided by the number of different orders of the rows; with five samples,
+#'   the minimum is 1/60. n is the number of rows in which both features are observed. There is no test for KSG, for
+#'   corrected counts, for counts from which missing values were removed, and for a plain matrix. For these, the
+#'   function stops with an error if `fdr` is given, and `"relnet"` needs `threshold`. If there is a test,
+#'   `as.data.frame()` returns its p- and q-values for every method.
 #'
 #' @section Other packages: minet (3.65) gives the same weights for `"aracne"`, `"clr"` and `"mrnet"`, parmigene (1.1.1)
 #'   for `"aracne"` and `"mrnet"`. parmigene's `clr` includes the diagonal in means and standard deviations and squares
 #'   z twice; minet's `mrnetb` includes the target and the diagonal in its sums.
 #'
-#' @param x what [mi_matrix()] returned or another symmetric matrix of mutual information; or data, which is passed to
-#'   [mi_matrix()] together with `...`.
+#' @param x an object returned by [mi_matrix()], another symmetric matrix of mutual information, or data, which are
+#'   passed to [mi_matrix()] together with `...`.
 #' @param method one of the names below.
-#' @param eps,tau for `"aracne"` only: tolerances, `eps` in the unit of the information, `tau` between 0 and 1.
-#'   At most one of them.
-#' @param threshold for `"relnet"` only: edges are the pairs with more information than this, in its unit.
+#' @param eps,tau tolerances for `"aracne"`, of which only one can be given: `eps` in the unit of the information, `tau`
+#'   between 0 and 1.
+#' @param threshold for `"relnet"`, the mutual information that a pair must exceed to be an edge.
 #' @param fdr the false discovery rate of edges; `NULL` for no test, except that `"relnet"` without a threshold then
 #'   uses 0.05.
-#' @param targets names or numbers of features: pairs without any of them are no edges, and are not counted among the
-#'   pairs that are tested. Weights are those of the network of all features. `NULL`: all pairs.
-#' @param ... for data: arguments of [mi_matrix()], such as `estimator`, `bins` and `na`.
-#' @param run see [weft_run()]. `"clr"` and `"relnet"` always run on the CPU, and the result says so.
+#' @param targets names or numbers of features. Only pairs with at least one of them can be edges and are tested;
+#'   weights are computed from all features. The default is all pairs.
+#' @param ... arguments of [mi_matrix()] if `x` contains data, such as `estimator`, `bins` and `na`.
+#' @param run see [weft_run()]. `"clr"` and `"relnet"` always run on the CPU.
 #' @return A symmetric matrix of weights of class `weft_network`, with a zero diagonal. Attributes record the call,
 #'   method, back end and time; the attribute `mi` is the matrix from which the network was made. To save memory, ARACNE
 #'   networks of more than 5,000 features that are made from data on the CPU do not have this attribute; their weights
@@ -63,13 +63,13 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   started <- proc.time()[[3L]]
   need_args("x")
   if (is_estimator(method)) {
-    abort_input("`method` must be the name of a method.", x = paste0("It is ", describe(method), "."),
-                i = sprintf("Give an estimator as `estimator = %s`.", describe(method)))
+    abort_input("`method` must be the name of a network method.", x = paste0("It is ", describe(method), "."),
+                i = sprintf("To choose an estimator, use `estimator = %s`.", describe(method)))
   }
   method <- check_choice(method, names(network_methods), "method")
   eps <- check_number(eps, "eps", min = 0)
   if (!is.null(tau)) tau <- check_number(tau, "tau", min = 0, max = 1)
-  if (!is.null(tau) && eps > 0) abort_input("Only one of `eps` and `tau` can be given.")
+  if (!is.null(tau) && eps > 0) abort_input("Only one of `eps` and `tau` must be given.")
   if (!is.null(threshold)) threshold <- check_number(threshold, "threshold")
   if (!is.null(fdr)) fdr <- check_number(fdr, "fdr", min = 0, max = 1)
   only_for(eps > 0, "eps", "aracne", method)
@@ -137,24 +137,24 @@ information_of <- function(net) {
 }
 
 # Those of src/mi/networks/kinds.h: how reports cite each, and what the weight of an edge is.
-weight_is_information <- "is the mutual information of the two: 0 if they do not depend on each other"
-weight_is_information_left <- paste("is the mutual information of the two minus what other genes already say",
+weight_is_information <- "is the mutual information of the two genes, which is 0 if they are independent"
+weight_is_information_left <- paste("is the mutual information of the two genes minus what other genes reveal",
                                     "about the second")
 network_methods <- list(
-  aracne = list(cite = "ARACNE (Margolin and others 2006)", weight = weight_is_information),
-  clr = list(cite = "CLR (Faith and others 2007)",
-             weight = paste("is the excess of the mutual information of the two over their usual information with",
-                            "others, in standard deviations")),
-  mrnet = list(cite = "MRNET (Meyer and others 2007)", weight = weight_is_information_left),
-  mrnetb = list(cite = "MRNETB (Meyer and others 2010)", weight = weight_is_information_left),
+  aracne = list(cite = "ARACNE (Margolin et al. 2006)", weight = weight_is_information),
+  clr = list(cite = "CLR (Faith et al. 2007)",
+             weight = paste("is the excess of the mutual information of the two genes over their usual values with",
+                            "other genes, in standard deviations")),
+  mrnet = list(cite = "MRNET (Meyer et al. 2007)", weight = weight_is_information_left),
+  mrnetb = list(cite = "MRNETB (Meyer et al. 2010)", weight = weight_is_information_left),
   relnet = list(cite = "a threshold (relevance network)", weight = weight_is_information)
 )
 
 only_for <- function(given, arg, method, used) {
   if (!given || method == used) return(invisible())
-  abort_input(sprintf("`%s` must be left out: it is for method \"%s\".", arg, method),
+  abort_input(sprintf("`%s` must only be given with method \"%s\".", arg, method),
               x = sprintf("`method` is \"%s\".", used),
-              i = if (arg == "threshold") "`fdr` keeps significant edges with every method.")
+              i = if (arg == "threshold") "`fdr` keeps significant edges with any method.")
 }
 
 # Before the work: information of data by an estimator that has no test.
@@ -168,9 +168,9 @@ untested_estimators <- c("ksg", "miller-madow", "shrink", "schurmann-grassberger
 
 abort_untested <- function(m, method, estimator = attr(m, "estimator")) {
   must <- if (method == "relnet") "`threshold` must be given" else "`fdr` must be NULL"
-  abort_input(paste0(must, ": there is no test of this information."),
-              x = if (is.null(estimator)) "It is a plain matrix." else sprintf("Its estimator is \"%s\".", estimator),
-              i = "Correlations and \"empirical\" counts without missing values have a test.")
+  abort_input(paste0(must, ", because this information has no test."),
+              x = if (is.null(estimator)) "`x` is a plain matrix." else sprintf("The estimator is \"%s\".", estimator),
+              i = "There are tests for correlations, and for \"empirical\" without missing values.")
 }
 
 # Information up to this is what rounding leaves of independence; a matrix from elsewhere has a scale of its own.
@@ -191,7 +191,7 @@ network_input <- function(x, ...) {
     check_information(x)
     if (nrow(x) != ncol(x) || is.null(attr(x, "test"))) {
       abort_input("`x` must be a square matrix of information.", x = sprintf("It is %d x %d.", nrow(x), ncol(x)),
-                  i = "Leave `y` out of `mi_matrix()`.")
+                  i = "Call `mi_matrix()` without `y`.")
     }
     return(x)
   }
@@ -221,7 +221,7 @@ pair_test <- function(m) {
   fine <- is.list(test) && is.character(test$estimator) && length(test$estimator) == 1L && !is.na(test$estimator) &&
     p == nrow(m) && each(test$levels, 0) && each(test$kurtosis, -1e300) && each(test$stretch, 1e-3) &&
     each(test$orders, 0, Inf) && (identical(test$n, NA) || number(test$n, c(1, as.double(p)^2)))
-  if (!fine) abort_changed("x", "its attribute `test`")
+  if (!fine) abort_changed("x", "its attribute `test` is damaged")
   if (test$estimator %in% untested_estimators || anyNA(test$n)) NULL else test
 }
 
@@ -234,9 +234,10 @@ check_network <- function(x, arg = "x") {
   if (nrow(x) != ncol(x)) abort_changed(arg, sprintf("it has %d rows and %d columns", nrow(x), ncol(x)))
   if (!identical(rownames(x), colnames(x))) abort_changed(arg, "its names")
   targets <- attr(x, "targets", exact = TRUE)
-  if (!is.null(targets) && !is_numbers(targets, NULL, 1, ncol(x), whole = TRUE)) abort_changed(arg, "`targets`")
+  if (!is.null(targets) && !is_numbers(targets, NULL, 1, ncol(x),
+                                       whole = TRUE)) abort_changed(arg, "its attribute `targets` is damaged")
   m <- attr(x, "mi", exact = TRUE)
-  if (!is.null(m) && (!is.double(m) || !identical(dim(m), dim(x)))) abort_changed(arg, "its attribute `mi`")
+  if (!is.null(m) && (!is.double(m) || !identical(dim(m), dim(x)))) abort_changed(arg, "its attribute `mi` is damaged")
   x
 }
 
@@ -263,7 +264,7 @@ network_ends <- function(net) {
   starts <- c(0, cumsum(.Call(C_weft_mi_reaching, net, smallest_weight, FALSE, pass_control())))
   found <- .Call(C_weft_mi_edge_list, net, starts, pass_control())
   at <- cbind(found$from, found$to)
-  if (anyNA(net[at])) abort_changed("x", "its weights")
+  if (anyNA(net[at])) abort_changed("x", "its weights are damaged")
   at[order(-net[at], at[, 1L], at[, 2L]), , drop = FALSE]
 }
 
@@ -295,13 +296,13 @@ network_edges <- function(net, q_values = TRUE) {
 
 #' Print, summarise and convert networks
 #'
-#' @param x,object what [mi_network()] returned.
+#' @param x,object an object returned by [mi_network()].
 #' @param n the number of edges to show.
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first: `from`, `to`, `weight`, `mi` (the
-#'   information of the pair), and `p_value` and `q_value` if there is a test (`q_value` only for up to 5,000 features,
-#'   because it needs all pairs in order). `summary()`: a list with the number of features and edges, the density, the
-#'   features with the most edges, and the number of features without edges. `as.matrix()`: a plain matrix.
+#' @return `as.data.frame()` and `tidy()`: one row per edge, in decreasing order of weight: `from`, `to`, `weight`, `mi`
+#'   (the information of the pair), and `p_value` and `q_value` if there is a test (`q_value` only for up to 5,000
+#'   features, because it needs all pairs in order). `summary()`: a list with the number of features and edges, the
+#'   density, the features with the most edges, and the number of features without edges. `as.matrix()`: a plain matrix.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "mrnet", estimator = "spearman")
@@ -330,9 +331,9 @@ as.matrix.weft_network <- function(x, ...) {
 summary.weft_network <- function(object, ...) {
   degree <- network_degree(object)
   p <- nrow(object)
-  list(features = p, edges = sum(degree) / 2, density = if (p > 1) sum(degree) / (p * (p - 1)) else 0,
-       most = utils::head(sort(degree[degree > 0], decreasing = TRUE), 10L), isolated = sum(degree == 0),
-       method = attr(object, "method"), run = run_line(object))
+  as_summary(list(features = p, edges = sum(degree) / 2, density = if (p > 1) sum(degree) / (p * (p - 1)) else 0,
+                  most = utils::head(sort(degree[degree > 0], decreasing = TRUE), 10L), isolated = sum(degree == 0),
+                  method = attr(object, "method"), run = run_line(object)), "Network")
 }
 
 #' @rdname print.weft_network
@@ -341,7 +342,7 @@ as.data.frame.weft_network <- function(x, ...) network_edges(x, q_values = ncol(
 
 #' @rdname print.weft_network
 #' @export
-tidy.weft_network <- function(x, ...) as.data.frame(x)
+tidy.weft_network <- function(x, ...) broom_names(as.data.frame(x))
 
 #' @rdname print.weft_network
 #' @export
@@ -357,7 +358,7 @@ glance.weft_network <- function(x, ...) {
 #'
 #' `as_igraph(net)` passes a network to the package igraph, for its plots, layouts and measures.
 #'
-#' @param x what [mi_network()] or [regulation()] returned.
+#' @param x an object returned by [mi_network()] or [regulation()].
 #' @param isolated whether to keep features without edges.
 #' @param ... ignored.
 #' @return An igraph graph, directed for [regulation()] and undirected otherwise. Its edges have the columns of
@@ -373,7 +374,7 @@ as_igraph <- function(x, ...) {
 
 #' @exportS3Method as_igraph default
 as_igraph.default <- function(x, ...) {
-  abort_input("`x` must be a network that `mi_network()`, `gene_network()` or `bn_learn()` returned.",
+  abort_input("`x` must be a network returned by `mi_network()`, `gene_network()` or `bn_learn()`.",
               x = paste0("It is ", describe(x), "."))
 }
 
@@ -382,11 +383,11 @@ as_igraph.default <- function(x, ...) {
 as_igraph.weft_network <- function(x, isolated = TRUE, ...) {
   isolated <- check_flag(isolated, "isolated")
   if (!requireNamespace("igraph", quietly = TRUE)) {
-    abort_input("`as_igraph()` needs the package igraph.", i = "`as.data.frame()` gives the edges without it.")
+    abort_input("`as_igraph()` needs the package igraph.", i = "`as.data.frame()` returns the edges without it.")
   }
   edges <- as.data.frame(x)
   if (anyDuplicated(colnames(x))) abort_input("Features must have unique names for igraph.",
-    x = sprintf("Twice: %s.", label_some(unique(colnames(x)[duplicated(colnames(x))]))))
+    x = sprintf("Duplicated: %s.", label_some(unique(colnames(x)[duplicated(colnames(x))]))))
   nodes <- if (isolated) network_features(x) else unique(c(edges[[1L]], edges[[2L]]))
   igraph::graph_from_data_frame(edges, directed = is_directed(x), vertices = data.frame(name = nodes))
 }

@@ -41,18 +41,18 @@ tests_text <- function(tests, permutations = 0, features = sum(tests)) {
              sampled = sprintf("from random tables with the same margins (relative standard error up to %s %%)",
                                format(100 * (attr(tests, "error") %||% 0), digits = 1)),
              approximate = "an approximation to the exact law",
-             chi_squared = "chi-squared, where cells expect many rows or nothing is found")
+             chi_squared = "chi-squared, for large expected counts or clearly insignificant scores")
   tests <- tests[tests > 0]
   text <- if (length(tests) == 1L) sprintf("p_value: %s.", kinds[[names(tests)]])
           else sprintf("p_value: %s.", paste(sprintf("%d %s", tests, kinds[names(tests)]), collapse = "; "))
   if (permutations < 1) return(text)
   least <- 1 / (permutations + 1)
-  paste0(text, sprintf(" p_permutation: %d permutations, so that no p-value is below %s", as.integer(permutations),
+  paste0(text, sprintf(" p_permutation: %d permutations, so no p-value is below %s", as.integer(permutations),
                        format(least, digits = 2)),
          if (least * features > 0.05) sprintf(
-           "; one feature among %d is significant at a false discovery rate of 0.05 from %d permutations on", features,
+           "; one feature among %d needs at least %d permutations for a false discovery rate of 0.05", features,
            as.integer(ceiling(features / 0.05) - 1)),
-         ". q_value is that of p_value.")
+         ". q_value is computed from p_value.")
 }
 
 feature_statistic <- function(scores) 2 * scores$n * log(2) * scores$mi

@@ -1,17 +1,18 @@
 #' Pack categorical data once for several searches
 #'
-#' Turns features into bit planes sorted by class, the form in which [mi_pairs()], [mi_triples()] and [mi_tuples()]
-#' count, and which [mi_rank()] takes too. Those functions pack their data themselves; given a pack in place of `x`,
-#' several calls share the cost of packing, and that of sending it to a device when it is first used there.
+#' `mi_pack()` saves time if several searches use the same data. The shortest call is `mi_pack(x, class)`; the result
+#' takes the place of `x` in [mi_pairs()], [mi_triples()], [mi_tuples()] and [mi_rank()]. These functions otherwise pack
+#' their data in every call, and send them to the device each time. A pack contains features as bit planes, sorted by
+#' class.
 #'
 #' A binary feature takes one bit per row and a feature of L levels takes L - 1 bits (L with missing values); features
 #' of more than 24 levels, and all features when there are more than 64 classes, are kept as 16-bit codes. A pack lives
-#' until [weft_free()] or R's garbage collector frees it, and does not outlive the R session.
+#' until [weft_free()] or R's garbage collector frees it, and cannot be used in another R session.
 #'
 #' @inheritParams mi_rank
 #' @param run see [weft_run()].
-#' @param class a factor or vector of categories, one value per row; `NULL` for a pack of which only features are
-#'   compared with each other.
+#' @param class a factor or vector of categories, one value per row; `NULL` for a pack whose features are only compared
+#'   with each other.
 #' @return An object of class `weft_mi_pack` with `dim` and `dimnames`.
 #' @seealso [weft_free()]
 #' @export
@@ -65,11 +66,11 @@ strata_input <- function(strata, classes, na, x, n) {
   if (na == "fail" && anyNA(strata$codes)) {
     abort_input("`strata` must not have missing values.",
                 x = sprintf("%d of %d are missing.", sum(is.na(strata$codes)), n),
-                i = "`na = \"drop\"` leaves these rows out.")
+                i = "`na = \"drop\"` removes these rows.")
   }
   if (classes * as.double(length(strata$levels)) > 65535) {
-    abort_input("`class` and `strata` must have at most 65535 levels together, one times the other.",
-                x = sprintf("They have %d and %d.", classes, length(strata$levels)))
+    abort_input("`class` and `strata` must have at most 65535 combinations of levels.",
+                x = sprintf("They have %d and %d levels.", classes, length(strata$levels)))
   }
   strata
 }
@@ -77,21 +78,21 @@ strata_input <- function(strata, classes, na, x, n) {
 abort_missing_class <- function(codes) {
   abort_input("`class` must not have missing values.",
               x = sprintf("%d of %d are missing.", sum(is.na(codes)), length(codes)),
-              i = "`na = \"drop\"` leaves these rows out.")
+              i = "`na = \"drop\"` removes these rows.")
 }
 
 abort_missing_features <- function(input, missing) {
   bad <- input$names[missing > 0]
   abort_input("`x` must not have missing values.",
               x = sprintf("Missing in %d of %d columns: %s.", length(bad), input$p, label_some(bad)),
-              i = "`na = \"drop\"` leaves these rows out, score by score; `na = \"level\"` makes missing a level.")
+              i = "`na = \"drop\"` removes these rows for each score; `na = \"level\"` makes missing values a level.")
 }
 
 pack_pointer <- function(pack) {
   pointer <- handle_pointer(pack)
   if (!is.null(pointer) && .Call(C_weft_mi_pack_alive, pointer)) return(pointer)
-  abort_input("`x` must be a pack that has not been freed.", x = "It was freed, or belongs to another R session.",
-              i = "Make it again with `mi_pack()`.")
+  abort_input("`x` must be a pack that has not been freed.", x = "It was freed or belongs to another R session.",
+              i = "Create it again with `mi_pack()`.")
 }
 
 # What is in a pack, for a comparison of packs.
@@ -106,7 +107,7 @@ check_pack <- function(pack) {
     isTRUE(pack$dim[2L] == info$p) &&
     is.character(pack$names) && length(pack$names) == info$p && is.character(pack$na) && length(pack$na) == 1L &&
     (is.null(classes) || is.character(classes) && length(classes) * max(1L, length(pack$strata_levels)) == info$classes)
-  if (!fine) abort_changed("x", "the list around the pack")
+  if (!fine) abort_changed("x", "the list around the pack is damaged")
   pack
 }
 
@@ -119,25 +120,27 @@ pack_for <- function(x, class, na, assay, bins, run, strata = NULL, ...) {
     return(make_pack(x, class, na, assay, bins, run, strata, ...))
   }
   if (!missing(class)) {
-    abort_input("`class` must be left out when `x` is a pack.", x = paste0("It is ", describe(class), "."),
-                i = "A pack has its class already; make another one with `mi_pack()`.")
+    abort_input("`class` must not be given if `x` is a pack.", x = paste0("It is ", describe(class), "."),
+                i = "A pack already contains its class; create another pack with `mi_pack()`.")
   }
   if (!is.null(strata)) {
-    abort_input("`strata` must be NULL for a pack.", x = paste0("It is ", describe(strata), "."),
-                i = "A pack has its rows sorted by class: give the data that it was made of.")
+    abort_input("`strata` must not be given if `x` is a pack.", x = paste0("It is ", describe(strata), "."),
+                i = "A pack has its rows sorted by class. Use the data from which it was created.")
   }
-  if (!is.null(bins)) abort_input("`bins` must be NULL for a pack.",
-                                  i = "Give it to `mi_pack()`, or cut with `discretize()`.")
+  if (!is.null(bins)) abort_input("`bins` must not be given if `x` is a pack.",
+                                  i = "Give `bins` to `mi_pack()`, or use `discretize()`.")
   check_pack(x)
   if (is.null(x$class_levels)) {
-    abort_input("`x` must be a pack with a class.", x = "It was made without one.", i = "Give `class` to `mi_pack()`.")
+    abort_input("`x` must be a pack with a class.", x = "It was created without a class.",
+                i = "Give `class` to `mi_pack()`.")
   }
   x
 }
 
 #' @export
 dim.weft_mi_pack <- function(x) {
-  if (!is.list(x) || !is.numeric(x$dim) || length(x$dim) != 2L) abort_changed("x", "the list around the pack")
+  if (!is.list(x) || !is.numeric(x$dim) || length(x$dim) != 2L) abort_changed("x",
+                                                                              "the list around the pack is damaged")
   as.integer(x$dim)
 }
 #' @export

@@ -1,47 +1,45 @@
 #' Search all pairs of features for joint information about a class
 #'
-#' Finds the pairs of features that together say most about a class. `mi_pairs(x, class)` scores every pair and returns
-#' a data frame of the 1,000 best, best first. Most calls also set `bins` for numbers, `by = "interaction"` for synergy
-#' and `permutations` for p-values.
+#' `mi_pairs()` finds the pairs of features that are jointly most informative about a class. The shortest call is
+#' `mi_pairs(x, class)`. It returns a data frame of the 1,000 best pairs, best first. Most calls also set `bins` for
+#' numbers, `by = "interaction"` for synergy and `permutations` for p-values.
 #'
 #' The score is \eqn{I(C; A_m \times A_n)}, the information that both features together carry about the class. The
 #' interaction is what the pair adds to its members, \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}. It is positive
-#' for synergy, as in an exclusive or, and negative for redundancy, as in two copies. Counts are exact, and scores are
-#' in double precision. The back end and the number of threads change neither pairs nor order.
+#' for synergy, as in an exclusive or, and negative for redundancy, as for two identical features. Counts are exact, and
+#' results do not depend on the back end or the number of threads.
 #'
 #' `vignette("gwas-pair-scan")` explains tests, strata, traits and data larger than memory, and
 #' `vignette("genes-alone-and-together")` searches expression data.
 #'
-#' @param x features in columns, such as a data frame of factors; all kinds are at [mi_rank()]. A pack made by
-#'   [mi_pack()] comes without `class`, `na` and `assay`.
+#' @param x features in columns, such as a data frame of factors; see [mi_rank()] for all accepted types. For a pack
+#'   made by [mi_pack()], do not give `class`, `na` and `assay`.
 #' @param class a factor or vector of categories, one value per row, or the name of a column of `colData(x)`.
-#' @param top how many pairs to keep; `Inf`: all that reach the minima.
-#' @param by the order: `"mi"` or `"interaction"`, and then by column.
-#' @param features names or numbers of features: only pairs among these.
-#' @param strata categories, given like `class`: score pairs within these. A row without a stratum is treated as a row
+#' @param top the number of pairs to keep; `Inf` for all.
+#' @param by the score to order by, `"mi"` or `"interaction"`.
+#' @param features names or numbers of the features to pair; by default all.
+#' @param strata categories (like `class`) within which to score pairs. Rows without a stratum are treated like rows
 #'   without a class.
 #' @param permutations the number of label permutations; 0 for no test.
-#' @param na what to do with missing values: `"fail"`, `"drop"` their rows, or make them one more `"level"`; see
-#'   [mi_rank()].
+#' @param na the treatment of missing values: `"fail"` stops with an error, `"drop"` removes their rows, and `"level"`
+#'   makes them an additional level; see [mi_rank()].
 #' @param bins the number of bins of equal frequency into which numeric columns are first cut; see [discretize()].
 #' @param control a list of settings that are rarely needed:
-#'   * `min_mi`, `min_gain`: the least joint information and the least interaction of a pair to keep, in `unit`.
-#'   * `with`: names or numbers of features: only pairs of one of `features` (all when `NULL`) with one of
-#'     these.
-#'   * `min_distance`: leave out pairs on one chromosome that are nearer to each other than this, in bases.
-#'   * `positions`: a data frame of each feature's `chromosome` and `position`, unless `x` is a [plink_file()] or from
-#'     [read_plink()]. A feature without a position is near no other.
+#'   * `min_mi`, `min_gain`: the smallest joint information and interaction of pairs to keep, in `unit`.
+#'   * `with`: names or numbers of features; only pairs of one of `features` (by default all) with one of these.
+#'   * `min_distance`: exclude pairs on one chromosome that are closer than this, in bases.
+#'   * `positions`: a data frame of each feature's `chromosome` and `position` (not for data from [plink_file()] and
+#'     [read_plink()]). Features without a position are never close to others.
 #'   * `full`: whether to return all pairs as matrices.
 #'   * `unit`: `"bits"` or `"nats"`.
 #'   * `assay`: the name or number of the assay to use.
-#' @param seed a whole number that seeds the permutations and leaves R's generator alone; `NULL`: drawn from R's
-#'   generator.
-#' @param run see [weft_run()]. Devices and ranks share the search.
-#' @param ... not used: any further argument is an error.
+#' @param seed a whole number; by default, it is drawn from R's generator.
+#' @param run see [weft_run()]. Devices and ranks divide the search.
+#' @param ... not used; unknown arguments cause an error.
 #' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1` and `feature2` (in column order), their
-#'   joint `mi`, their own `mi1` and `mi2`, the `interaction`, and the number `n` of rows, the same for all these.
-#'   `permutations` adds `p_value`, for the pair alone, and `p_fwer`, for the whole search. With `full`, a list of two
-#'   symmetric matrices, `mi` and `interaction`; the diagonal of `mi` holds the information of single features.
+#'   joint `mi`, the `mi1` and `mi2` of the single features, the `interaction`, and the number `n` of rows used.
+#'   `permutations` adds `p_value`, for the single pair, and `p_fwer`, for the whole search. With `full`, a list of two
+#'   symmetric matrices, `mi` and `interaction`; the diagonal of `mi` is the information of single features.
 #' @seealso [mi_triples()], [mi_trait()], [pair_scan()] for covariates
 #' @export
 #' @examples
@@ -99,7 +97,7 @@ mi_pairs <- function(x, class, top = 1000, by = c("mi", "interaction"), features
     if (!is.null(side) || permutations > 0 || run$ranks || !is.null(near)) {
       abort_input(paste("`full = TRUE` cannot be used with `features`, `with`, `min_distance`, `permutations` and",
                         "ranks."),
-                  i = "Leave out columns of `x`.")
+                  i = "Use a subset of the columns of `x`.")
     }
     return(record(full_pairs(pack, native, keep$scale), call, chosen, started, unit = keep$unit,
                   strata = pack$strata_levels))
@@ -161,14 +159,14 @@ minimum_in_bits <- function(value, scale) {
 chosen_columns <- function(which, names, arg) {
   which <- bare_text(which)
   if (is.character(which) && anyDuplicated(names) && any(twice <- which %in% names[duplicated(names)])) {
-    abort_input(sprintf("Features of `%s` must have unique names.", arg),
-                x = sprintf("Twice: %s.", label_some(unique(which[twice]))),
+    abort_input(sprintf("Features in `%s` must have unique names.", arg),
+                x = sprintf("Duplicated: %s.", label_some(unique(which[twice]))),
                 i = "Use their numbers instead.")
   }
   at <- if (is.character(which)) match(which, names) else if (is.numeric(which)) match(which, seq_along(names)) else NA
   if (length(which) && !anyNA(at)) return(unique(at))
   bad <- if (is.atomic(which) && !is.object(which) && length(which)) which[is.na(at)] else character()
-  abort_input(sprintf("`%s` must be names or numbers of features.", arg),
+  abort_input(sprintf("`%s` must contain names or numbers of features.", arg),
               x = if (length(bad) && is.atomic(which)) sprintf("There is no feature %s.", label_some(as.character(bad)))
                   else paste0("It is ", describe(which), "."))
 }
@@ -214,9 +212,9 @@ near_pairs <- function(min_distance, positions, p) {
   fine <- is.data.frame(positions) && all(c("chromosome", "position") %in% names(positions)) &&
     nrow(positions) == p && is.numeric(positions$position)
   if (!fine) {
-    abort_input(sprintf("`positions` must be a data frame with `chromosome` and `position` of %.0f features.", p),
+    abort_input(sprintf("`positions` must be a data frame with the `chromosome` and `position` of %.0f features.", p),
                 x = paste0("It is ", describe(positions), "."),
-                i = "`plink_file()` and `read_plink()` know them; other data need `positions =` for `min_distance`.")
+                i = "`min_distance` needs `positions =`, except with data from `plink_file()` and `read_plink()`.")
   }
   position <- as.double(positions$position)
   position[is.na(positions$chromosome)] <- NaN
@@ -312,7 +310,8 @@ full_pairs <- function(pack, control, scale) {
   have <- host_free()
   if (have >= 0 && need > have) {
     weft_abort("memory", sprintf("`full = TRUE` needs two matrices of %d by %d numbers, %.1f GB.", p, p, need / 1e9),
-               x = sprintf("%.1f GB are free.", have / 1e9), i = "`top =` or `min_mi =` keep only the best pairs.")
+               x = sprintf("Only %.1f GB are available.", have / 1e9),
+               i = "`top =` or `min_mi =` keep only the best pairs.")
   }
   out <- .Call(C_weft_mi_full, pack_pointer(pack), control)
   alone <- .Call(C_weft_mi_pack_rank, pack_pointer(pack), control)$mi
@@ -338,15 +337,16 @@ fwer <- function(scores, greatest) {
 
 #' Print, summarise and plot pairs, triples and tuples of features
 #'
-#' `plot()` draws the joint information of the best tuples as bars, with a dot where it would be without the
-#' interaction: for a pair the sum of its members, for larger tuples the best of the tuples that lack one member. A dot
-#' to the left of a bar's end means synergy, one to its right redundancy.
+#' `plot()` draws the joint information of the best tuples as bars. A dot marks the information without the interaction:
+#' for a pair the sum of the single features, for larger tuples the best of the tuples without one member. A dot to the
+#' left of the end of a bar means synergy, and a dot to its right means redundancy.
 #'
-#' @param x,object what [mi_pairs()], [mi_triples()] or [mi_tuples()] returned.
+#' @param x,object an object returned by [mi_pairs()], [mi_triples()] or [mi_tuples()].
 #' @param n,top the number of tuples to show.
 #' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by the others.
 #' @return `x`, invisibly; `summary()`: a list with the number of tuples kept and searched, and the quartiles of
-#'   information and interaction; `tidy()` and `as.data.frame()`: a plain data frame; `glance()`: one row about the run.
+#'   information and interaction; `as.data.frame()`: a plain data frame; `tidy()`: the same with broom's names;
+#'   `glance()`: one row about the run.
 #' @export
 #' @examples
 #' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
@@ -367,8 +367,8 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
               thousands(nrow(x)), thousands(attr(x, "searched"))))
   if (!is.null(x$p_fwer) && nrow(x)) {
     beyond <- sum(x$p_fwer <= 0.05)
-    cat_wrapped(if (beyond) sprintf("%d beyond chance at a family-wise p-value of 0.05.", beyond)
-                else sprintf("None is significant: the least family-wise p-value is %.2g.", min(x$p_fwer)))
+    cat_wrapped(if (beyond) sprintf("%d significant at a family-wise error rate of 0.05.", beyond)
+                else sprintf("None is significant: the smallest family-wise p-value is %.2g.", min(x$p_fwer)))
   }
   print_first(as.data.frame(x), n)
   if (!is.null(x$p_value) && !is.null(x$p_fwer)) cat_wrapped(permutations_text(x))
@@ -380,15 +380,17 @@ permutations_text <- function(x) {
   permutations <- attr(x, "permutations")
   searched <- attr(x, "searched")
   if (!is_count(permutations, 1, 1e7) || !is_number(searched, 0)) {
-    return("p_value and p_fwer: random permutations of the class.")
+    return("p_value and p_fwer are based on random permutations of the class.")
   }
-  text <- sprintf("p_value and p_fwer: %s of the class%s, so that neither is below %s.",
+  text <- sprintf("p_value and p_fwer are based on %s of the class%s and cannot be below %s.",
                   several(permutations, "random permutation"), if (length(attr(x, "strata"))) " within strata" else "",
                   format(1 / (permutations + 1), digits = 2))
   needed <- ceiling(searched / 0.05) - 1
   if (permutations >= needed) return(text)
-  paste(text, sprintf(paste("p_fwer is corrected for all pairs; corrected for %s pairs (Bonferroni), p_value could",
-                            "only be significant from %s permutations on."), thousands(searched), thousands(needed)))
+  paste(text,
+        sprintf(paste("p_fwer is corrected for all pairs. After Bonferroni correction for %s pairs, p_value could",
+                            "only be significant with at least %s permutations."), thousands(searched),
+                            thousands(needed)))
 }
 
 is_tuples <- function(x) all(c("feature1", "feature2", "mi", "interaction") %in% names(x)) && !is.null(attr(x, "unit"))
@@ -404,9 +406,10 @@ tuple_word <- function(order) {
 #' @export
 summary.weft_mi_tuples <- function(object, ...) {
   check_tuples(object, "object")
-  list(kept = nrow(object), searched = attr(object, "searched"), mi = stats::quantile(object$mi, names = TRUE),
-       interaction = stats::quantile(object$interaction, names = TRUE), unit = attr(object, "unit"),
-       run = run_line(object))
+  as_summary(list(kept = nrow(object), searched = attr(object, "searched"),
+                  mi = stats::quantile(object$mi, names = TRUE),
+                  interaction = stats::quantile(object$interaction, names = TRUE), unit = attr(object, "unit"),
+                  run = run_line(object)), "Tuples of features")
 }
 
 #' @rdname print.weft_mi_tuples
@@ -418,7 +421,7 @@ as.data.frame.weft_mi_tuples <- function(x, ...) {
 
 #' @rdname print.weft_mi_tuples
 #' @export
-tidy.weft_mi_tuples <- function(x, ...) as.data.frame(x)
+tidy.weft_mi_tuples <- function(x, ...) broom_names(as.data.frame(x), "mi")
 
 #' @rdname print.weft_mi_tuples
 #' @export

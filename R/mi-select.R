@@ -1,7 +1,7 @@
 #' Select features for a class one at a time
 #'
-#' `mi_select()` chooses a few features that together say much about a class and repeat each other little. The shortest
-#' call is `mi_select(x, class)`; it returns a table of ten features in the order in which they were chosen.
+#' `mi_select()` chooses a few features that are jointly informative about a class and not redundant. The shortest call
+#' is `mi_select(x, class)`; it returns a table of ten features in the order in which they were chosen.
 #'
 #' The selection is greedy. The feature with the most information about the class comes first, and each further feature
 #' is the best one given the features already chosen.
@@ -18,19 +18,19 @@
 #' | `"cmi"` | I(X;Y given all of W together) |
 #' | `"jim"` | sum over W of the Gini gain \eqn{\sum p_{xwy}^2/p_{xw} - \sum p_y^2} |
 #'
-#' The first feature is chosen according to I(X;Y), or according to its Gini gain under `"jim"`. Scores within 1e-12
-#' bits of each other are ties, and the first column wins. `"cmim"` and `"cmi"` stop when the best score is not above
-#' 1e-12. Every score is computed from the rows in which all of its variables are known.
+#' The first feature is chosen according to I(X;Y), or according to its Gini gain under `"jim"`. Scores that differ by
+#' at most 1e-12 bits are ties, and the first column is chosen. `"cmim"` and `"cmi"` stop if the best score is at most
+#' 1e-12. Every score is computed from the rows in which all of its variables are observed.
 #'
-#' Selection runs on the CPU only, and `run = "cuda"` is an error: each step counts every feature once, and sending the
-#' features to a device would take longer than counting them. For the redundancies of all pairs use [mi_matrix()], which
-#' runs on either back end.
+#' Selection runs on the CPU only, because sending the features to a device would take longer than counting them;
+#' `run = "cuda"` stops with an error. For the redundancy of all pairs of features, use [mi_matrix()], which runs on
+#' either back end.
 #'
 #' @inheritParams mi_rank
 #' @param k the number of features, at most as many as there are; by default ten, or all if there are fewer.
 #' @param method one of the names below.
 #' @param unit `"bits"` or `"nats"`; ratios and Gini gains have no unit.
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return A data frame of class `weft_selection` with `feature` and `score` in order of selection.
 #' @export
 #' @examples
@@ -79,7 +79,7 @@ select_methods <- list(
 
 #' Print and plot selections
 #'
-#' @param x what [mi_select()] returned.
+#' @param x an object returned by [mi_select()].
 #' @param n the number of features to show.
 #' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by `print()`.
 #' @return `x`, invisibly.

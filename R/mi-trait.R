@@ -1,28 +1,30 @@
 #' F tests of pairs of features on a quantitative trait
 #'
-#' Tests every pair of a table from [mi_pairs()] on the numbers of a trait: whether the means of the trait over the
-#' combinations of both features' levels differ from each other, and from what both features' effects add up to.
+#' `mi_trait()` tests pairs of features from [mi_pairs()] for effects on a quantitative trait. The shortest call is
+#' `mi_trait(pairs, x, trait)`; it returns a data frame with one row per pair. The tests ask whether the means of the
+#' trait differ between combinations of levels, and whether they differ from the sum of the effects of both features.
 #'
 #' A search for a quantitative trait has two stages. [mi_pairs()] scores all pairs on classes that quantiles cut from
 #' the trait, `discretize(data.frame(trait), bins = 3)$trait`, which are the same whether cut from the trait or from its
 #' normal scores; then `mi_trait()` tests the pairs it kept on the trait itself. `p_bonferroni` is `p_interaction` times
-#' the number of pairs that the first stage searched, at most 1: it holds for all of these, whatever the classes kept.
+#' the number of pairs that the first stage searched, at most 1. It is valid for all of these, for any choice of
+#' classes.
 #'
 #' The F statistics are those of [stats::anova()] for `lm(y ~ a * b)`, with a and b as factors, against `lm(y ~ a + b)`
-#' and against `lm(y ~ 1)`. They follow from the counts, sums and squares in the cells of a table, so that a pair takes
-#' one pass over its rows. By default y are normal scores of the trait, quantiles of the normal distribution for its
-#' ranks: with them a few extreme values cannot make an interaction, and the p-values hold for traits of any
+#' and against `lm(y ~ 1)`. They are computed from the counts, sums and squares in the cells of a table, in one pass
+#' over the rows. By default, y contains normal scores of the trait, which are quantiles of the normal distribution for
+#' its ranks. This prevents interactions that are due to a few extreme values, and the p-values hold for traits of any
 #' distribution with independent rows.
 #'
-#' @param pairs what [mi_pairs()] returned.
-#' @param x the features that it searched: what it was given, not a pack.
-#' @param trait numbers, one per row of `x`. Rows without one are left out, and so are, pair by pair, rows in which a
+#' @param pairs an object returned by [mi_pairs()].
+#' @param x the data that [mi_pairs()] searched (not a pack).
+#' @param trait one number per row of `x`. Rows with a missing value are removed, and for each pair also rows in which a
 #'   feature is missing.
-#' @param scores `"normal"`: test normal scores of the trait; `"raw"`: its numbers as they are.
+#' @param scores `"normal"` to test normal scores of the trait, `"raw"` to test its original values.
 #' @param assay name or number of the assay of a `SummarizedExperiment`.
 #' @return A data frame with a row per pair, in the order of `pairs`: `feature1`, `feature2`, `n` rows, `f_joint` and
-#'   `p_joint` of the table against one mean, `f_interaction` and `p_interaction` against both effects' sum, and
-#'   `p_bonferroni`. `NA` where a table has too few combinations or rows for a test.
+#'   `p_joint` of the table against one mean, `f_interaction` and `p_interaction` against the sum of both effects, and
+#'   `p_bonferroni`. They are `NA` if a table has too few combinations or rows for a test.
 #' @seealso [mi_pairs()], [discretize()]; [pair_scan()] for models with covariates
 #' @export
 #' @examples
@@ -51,34 +53,35 @@ mi_trait <- function(pairs, x, trait, scores = c("normal", "raw"), assay = NULL)
 
 check_pairs_found <- function(pairs) {
   if (!inherits(pairs, "weft_mi_tuples") || tuple_order(pairs) != 2L) {
-    abort_input("`pairs` must be a table of pairs from `mi_pairs()`.", x = paste0("It is ", describe(pairs), "."))
+    abort_input("`pairs` must be a table of pairs returned by `mi_pairs()`.",
+                x = paste0("It is ", describe(pairs), "."))
   }
   check_tuples(pairs, "pairs", record = "searched")
-  if (!is.numeric(attr(pairs, "searched"))) abort_changed("pairs", "how many pairs were searched")
+  if (!is.numeric(attr(pairs, "searched"))) abort_changed("pairs", "its number of searched pairs is damaged")
 }
 
 # Codes from 1, NA where missing, of the features that are in a pair.
 features_of_pairs <- function(pairs, x, assay) {
   if (inherits(x, "weft_mi_pack")) {
-    abort_input("`x` must be the data that were searched.",
-                x = "It is a pack, which no longer has the numbers of its features.",
-                i = "Give what `mi_pack()` was given.")
+    abort_input("`x` must contain the data that were searched.",
+                x = "It is a pack, which does not contain the values of features.",
+                i = "Give the data from which the pack was created.")
   }
   data <- as_source(x, assay)$data
   if (length(dim(data)) != 2L) {
-    abort_input("`x` must be the data that `mi_pairs()` searched.", x = paste0("It is ", describe(x), "."))
+    abort_input("`x` must contain the data that `mi_pairs()` searched.", x = paste0("It is ", describe(x), "."))
   }
   known <- feature_names(data)
   names <- unique(c(pairs$feature1, pairs$feature2))
   at <- match(names, known)
   if (anyNA(at)) {
-    abort_input("`x` must have the features of `pairs`.",
+    abort_input("`x` must contain the features in `pairs`.",
                 x = sprintf("There is no %s.", label_some(names[is.na(at)])),
                 i = "Give the data that `mi_pairs()` searched.")
   }
   if (any(twice <- names %in% known[duplicated(known)])) {
-    abort_input("The features of `pairs` must have unique names in `x`.",
-                x = sprintf("Twice: %s.", label_some(names[twice])))
+    abort_input("The features in `pairs` must have unique names in `x`.",
+                x = sprintf("Duplicated: %s.", label_some(names[twice])))
   }
   if (inherits(data, "weft_plink")) {
     data <- as.matrix(some_variants(data, at))
@@ -94,10 +97,11 @@ features_of_pairs <- function(pairs, x, assay) {
 
 trait_values <- function(trait, n) {
   if (!is.numeric(trait) || is.factor(trait) || length(dim(trait)) > 1L) {
-    abort_input("`trait` must be numbers, one per row of `x`.", x = paste0("It is ", describe(trait), "."))
+    abort_input("`trait` must contain one number per row of `x`.", x = paste0("It is ", describe(trait), "."))
   }
   if (length(trait) != n) {
-    abort_input(sprintf("`trait` must have one value per row of `x`: %d.", n), x = sprintf("It has %d.", length(trait)))
+    abort_input(sprintf("`trait` must have one value per row of `x` (%d).", n),
+                x = sprintf("It has %d.", length(trait)))
   }
   if (any(is.infinite(trait))) {
     abort_input("`trait` must be finite or NA.", x = sprintf("%d are infinite.", sum(is.infinite(trait))))

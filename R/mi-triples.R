@@ -1,28 +1,29 @@
 #' Search triples and larger tuples of features for joint information about a class
 #'
-#' `mi_triples()` scores every triple of features by \eqn{I(C; A_i \times A_j \times A_k)} and keeps the best;
-#' `mi_tuples()` does the same for any order over a chosen set of features.
+#' `mi_triples()` finds the triples of features that are jointly most informative about a class. The shortest call is
+#' `mi_triples(x, class)`; it returns a data frame of the best triples, best first. The score is
+#' \eqn{I(C; A_i \times A_j \times A_k)}. `mi_tuples()` does the same for tuples of any order among selected features.
 #'
-#' The interaction of a triple is its information beyond that of its best pair,
-#' \eqn{I(C; A_i \times A_j \times A_k) - \max I(C; pair)}, and that of a larger tuple its information beyond the best
-#' of the tuples that lack one member; it is never negative. A device of compute capability 9.0 searches triples of
-#' features of at most five levels without missing values (or with missing as a level), for a class of at most eight
-#' levels and a `top` of at most 524,288. `"auto"` leaves all others to the CPU, and `run = "cuda"` is then an error
-#' that says why. Triples of binary features, and next those of features of at most three levels, with a class of two
-#' levels and up to 65,535 rows are searched fastest. Such a device also searches tuples of four by their information,
-#' of features of at most three levels without missing values, for a class of two levels, up to 65,535 rows and a `top`
-#' of at most 524,288; other tuples are counted on the CPU.
+#' The interaction of a triple is its information minus the information of its best pair,
+#' \eqn{I(C; A_i \times A_j \times A_k) - \max I(C; pair)}. For a larger tuple, the best tuple without one of its
+#' members takes the place of the pair. The interaction is never negative. A device of compute capability 9.0 searches
+#' triples if features have at most five levels and no missing values (or missing values as a level), the class has at
+#' most eight levels, and `top` is at most 524,288. `"auto"` uses the CPU for all others, and `run = "cuda"` stops with
+#' an error. The search is fastest for binary features, followed by features with at most three levels, if the class has
+#' two levels and there are up to 65,535 rows. Such a device also searches tuples of four by their information, if
+#' features have at most three levels and no missing values, the class has two levels, there are up to 65,535 rows, and
+#' `top` is at most 524,288. Other tuples are counted on the CPU.
 #'
-#' There are p(p-1)(p-2)/6 triples: 166 million for a thousand features; ten thousand features need a device. 250
-#' features have 158 million tuples of four, for a device. The CPU counts tuples one by one, so choose their features
-#' first, for instance the members of the best pairs.
+#' There are p(p-1)(p-2)/6 triples, which are 166 million for a thousand features; ten thousand features need a device.
+#' There are 158 million tuples of four among 250 features, which also need a device. The CPU counts tuples one by one,
+#' so select features first, for example the members of the best pairs.
 #'
 #' @inheritParams mi_pairs
 #' @inheritSection mi_rank Missing values
 #' @param top the number of triples or tuples to keep; `Inf` for all that reach the minima `min_mi` and `min_gain`.
-#' @param features names or numbers of the features to search among; all when `NULL`.
+#' @param features names or numbers of the features to search; by default all features.
 #' @param control a list of settings that are rarely needed:
-#'   * `min_mi`, `min_gain`: keep only tuples of at least this joint information, or interaction.
+#'   * `min_mi`, `min_gain`: the smallest joint information and interaction of tuples to keep.
 #'   * `unit`: `"bits"` or `"nats"`.
 #'   * `assay`: for a SummarizedExperiment: the assay's name or number.
 #' @param order the number of features in a tuple, from 3 to 16.
@@ -73,8 +74,8 @@ mi_triples_control <- function(min_mi = NULL, min_gain = NULL, unit = c("bits", 
 # The same choice, or the CPU where the device has none of what such tuples need.
 needs_bit_wgmma <- function(chosen, what) {
   if (chosen$name != "cuda" || has_bit_wgmma()) return(chosen)
-  if (chosen$reason == "asked for") {
-    weft_abort("device", "`run = \"cuda\"` cannot run here.",
+  if (chosen$reason == "requested") {
+    weft_abort("device", "`run = \"cuda\"` is not available here.",
                x = sprintf("%s%s need a device of compute capability 9.0 and a build for it.",
                            toupper(substr(what, 1L, 1L)), substring(what, 2L)),
                i = "Use `run = \"cpu\"` or \"auto\".")
@@ -125,9 +126,9 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, by = c("
   columns <- if (is.null(features)) seq_len(pack$dim[2L]) else sort(chosen_columns(features, pack$names, "features"))
   ways <- choose(length(columns), order)
   if (ways > 1e12) {
-    abort_input("`features` must leave at most 1e12 tuples.",
+    abort_input("`features` must give at most 1e12 tuples.",
                 x = sprintf("%d features have %.3g tuples of %d.", length(columns), ways, order),
-                i = "Choose fewer, for instance those of the best pairs.")
+                i = "Choose fewer features, for example those in the best pairs.")
   }
   chosen <- choose_for_long_tuples(run, pack, ways, order, columns, keep)
   if (run$dry_run) return(dry_plan("mi_tuples", chosen))

@@ -1,20 +1,21 @@
 #' Rank features by their information about a class
 #'
-#' `mi_rank()` finds the features that say most about a class. The shortest call is `mi_rank(x, class)`, with features
-#' in the columns of `x`; it returns a table with one row per feature, best first.
+#' `mi_rank()` finds the features that are most informative about a class. The shortest call is `mi_rank(x, class)`,
+#' with features in the columns of `x`; it returns a table with one row per feature, best first.
 #'
-#' The table has the mutual information I(C;A) of the class and every feature, with entropies, a test and false
-#' discovery rates. Counts are exact and scores are computed in double precision; both back ends give the same ranks.
+#' The table contains the mutual information I(C;A) between the class and every feature, with entropies, a test and
+#' false discovery rates. Counts are exact and scores have double precision; both back ends give the same ranks.
 #'
-#' With counts \eqn{n_{ac}} and margins \eqn{n_a} and \eqn{n_c}, \eqn{I = \sum_{ac} \frac{n_{ac}}{n} \log_2
-#' \frac{n\,n_{ac}}{n_a n_c}}. The statistic is \eqn{G = 2 n \ln 2 \cdot I} (I in bits), with (levels - 1)(classes - 1)
-#' degrees of freedom. Only levels that occur count, and p is 1 if there is no degree of freedom. A constant feature, a
-#' class of one level and a feature that shares no known row with the class score exactly 0.
+#' With counts \eqn{n_{ac}} and margins \eqn{n_a} and \eqn{n_c},
+#' \eqn{I = \sum_{ac} \frac{n_{ac}}{n} \log_2 \frac{n\,n_{ac}}{n_a n_c}}. The statistic is \eqn{G = 2 n \ln 2 \cdot I}
+#' (I in bits), with (levels - 1)(classes - 1) degrees of freedom. Only levels that occur are counted, and p is 1 if
+#' there is no degree of freedom. The score is exactly 0 for a constant feature, for a class with one level, and for a
+#' feature that is never observed together with the class.
 #'
 #' @section p-values: If feature and class are independent, every assignment of the class labels to the rows is equally
-#'   likely. `p_value` is the probability that such an assignment gives a table with at least as much information. It
-#'   is valid for few rows, rare levels and classes of unequal size, where \eqn{\chi^2} calls far too many features
-#'   significant, and it has no lower limit. How it is computed depends on the table:
+#'   likely. `p_value` is the probability that such an assignment gives a table with at least as much information. It is
+#'   valid for few rows, rare levels and classes of unequal size, for which \eqn{\chi^2} gives far too many significant
+#'   features, and it has no lower limit. How it is computed depends on the table:
 #'   * If every expected cell count is at least 100 (with two levels and two classes, 1,000), G after Williams'
 #'     correction (1976) is compared with \eqn{\chi^2} down to 1e-20. A \eqn{\chi^2} p-value above 0.1 is also kept if
 #'     every expected cell count is at least 5.
@@ -22,38 +23,39 @@
 #'     exact.
 #'   * Otherwise, p is a saddlepoint approximation with the exact mean, within a few percent of the exact p-value in
 #'     most tables. If an expected cell count is below 5, p-values up to 0.2 are corrected by random tables with the
-#'     same margins. These are drawn so that high scores are frequent (importance sampling, the same tables in every
-#'     call); the relative standard error is about 4 % at p = 0.05 and 10 to 15 % at 1e-6.
+#'     same margins. Importance sampling makes high scores frequent, with the same tables in every call; the relative
+#'     standard error is about 4 % at p = 0.05 and 10 to 15 % at 1e-6.
 #'
-#'   Printing says how many p-values were computed in each way, and the greatest standard error.
+#'   `print()` shows how many p-values were computed in each way, and the largest standard error.
 #'
-#' @section Missing values: Every score is computed from one set of rows. With `na = "fail"` (the default), missing
-#'   values are an error that names their columns. `"drop"` leaves out, for each feature, the rows in which the feature
-#'   or the class is missing; the entropies beside the score are computed from the same rows. `"level"` treats missing
-#'   as one more level of the feature. Rows with a missing class are left out under `"drop"` and `"level"`.
+#' @section Missing values: Every score is computed from one set of rows. With `na = "fail"` (the default), the function
+#'   stops with an error if there are missing values, and names their columns. `"drop"` removes, for each feature, the
+#'   rows in which the feature or the class is missing; the entropies are computed from the same rows. `"level"` treats
+#'   missing values as an additional level of the feature. Rows with a missing class are removed with `"drop"` and
+#'   `"level"`.
 #'
 #' @section Permutation test: With `permutations = B`, the class labels are permuted among the rows B times.
 #'   `p_permutation` is (1 + number of permutations in which the feature scores at least as much) / (B + 1). `p_fwer`
-#'   compares the feature with the best feature of each permutation, and so controls the probability of any false
-#'   finding.
+#'   compares the feature with the best feature of each permutation, which controls the probability of any false
+#'   positive.
 #'
 #' @section Back ends: Most of the time of a ranking is spent on reading the input, so `"auto"` keeps it on the CPU. A
-#'   pack is ranked on the CPU only, and `run = "cuda"` is then an error; permutations run on either back end.
+#'   pack is ranked on the CPU only, and `run = "cuda"` then stops with an error. Permutations run on either back end.
 #'
 #' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
-#'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows); or a
-#'   pack made by [mi_pack()] (then without `class`, `na` and `assay`). At most 65,535 levels per feature.
+#'   whole-number matrix, a sparse Matrix, a DelayedMatrix, a SummarizedExperiment (features in its rows), or a pack
+#'   made by [mi_pack()] (then without `class`, `na` and `assay`). A feature can have at most 65,535 levels.
 #' @param class a factor or vector of categories, one value per row; for a SummarizedExperiment also the name of a
 #'   column of its `colData`.
 #' @param na the treatment of missing values; see below.
 #' @param unit `"bits"` or `"nats"`.
 #' @param bins the number of bins of equal frequency into which numeric columns are first cut; see [discretize()].
 #' @param permutations the number of label permutations; 0 for no permutation test.
-#' @param seed a whole number that seeds the permutations, without use of R's random number generator; `NULL` to draw
-#'   the seed from R's generator.
+#' @param seed a whole number that seeds the permutations and does not affect R's generator; by default, it is drawn
+#'   from R's generator.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return A data frame of class `weft_mi`, best feature first (equal scores in the order of the columns): `feature`,
 #'   `mi`, `entropy` of the feature, `levels` (those that occur), `n` (rows), `statistic` (G), `df`, `p_value` and
 #'   `q_value` (Benjamini and Hochberg); with permutations also `p_permutation` and `p_fwer`. Attributes record the
@@ -117,14 +119,14 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
 check_some_rows <- function(codes, na, n = length(codes)) {
   if (n < 1L) abort_input("`x` must have at least one row.", x = "It has none.")
   if (na == "fail" && anyNA(codes)) abort_missing_class(codes)
-  if (length(codes) && all(is.na(codes))) abort_input("`class` must be known in at least one row.",
+  if (length(codes) && all(is.na(codes))) abort_input("`class` must have at least one value that is not missing.",
                                                       x = sprintf("All %d are missing.", n))
 }
 
 # Results come back from users, out of files and after changes: abort_changed() says what is not as it was made.
 abort_changed <- function(arg, what) {
-  abort_input(sprintf("`%s` must be as weft made it.", arg), x = sprintf("It was changed: %s.", what),
-              i = "Make it again.")
+  abort_input(sprintf("`%s` must be an unchanged result of weft.", arg), x = sprintf("It was changed: %s.", what),
+              i = "Compute it again.")
 }
 
 # What methods read of any result: attributes of one text or number, which must be there when they are among `record`,
@@ -135,13 +137,14 @@ check_result <- function(x, arg = "x", record = character(), text = character(),
     for (name in names) {
       value <- attr(x, name, exact = TRUE)
       if (is.null(value) && !name %in% record) next
-      if (!right(value) || length(value) != 1L || is.na(value)) abort_changed(arg, sprintf("its attribute `%s`", name))
+      if (right(value) && length(value) == 1L && !is.na(value)) next
+      abort_changed(arg, sprintf("its attribute `%s` is damaged", name))
     }
   }
   check(c("backend", "reason", "unit", "na", "method", "estimator", "by"), is.character)
   check(c("seconds", "searched", "features", "threshold", "fdr"), is.numeric)
   if (is.data.frame(x)) check_frame(x, arg)
-  changed <- function(name) abort_changed(arg, sprintf("its column `%s`", name))
+  changed <- function(name) abort_changed(arg, sprintf("its column `%s` is damaged", name))
   for (name in text) if (!is.character(x[[name]]) || anyNA(x[[name]])) changed(name)
   for (name in numbers) if (!is.numeric(x[[name]]) || anyNA(x[[name]])) changed(name)
 }
@@ -210,16 +213,16 @@ run_line <- function(x) {
 #' Print, summarise and plot feature rankings
 #'
 #' `plot()` draws the information of the best features as bars; the bars of significant features (q at most `alpha`) are
-#' filled. A bracket joins features with equal scores, whose order means nothing. The title counts the features that are
-#' not shown although they score as much as the last one shown.
+#' filled. A bracket joins features with equal scores, whose order is arbitrary. The title counts further features with
+#' the score of the last one shown.
 #'
-#' @param x,object what [mi_rank()] returned.
+#' @param x,object an object returned by [mi_rank()].
 #' @param n,top the number of features to show.
 #' @param alpha the false discovery rate up to which a feature counts as significant.
 #' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by the others.
 #' @return `print()` and `plot()`: `x`, invisibly. `summary()`: a list with the number of features, the number of
-#'   significant features and the quartiles of their information. `tidy()`: a plain data frame. `glance()`: one row
-#'   about the run.
+#'   significant features and the quartiles of their information. `tidy()`: a plain data frame with broom's names, such
+#'   as `estimate` for the information. `glance()`: one row about the run.
 #' @export
 #' @examples
 #' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
@@ -271,8 +274,9 @@ check_ranking <- function(x, arg = "x", record = character()) {
 summary.weft_mi <- function(object, alpha = 0.05, ...) {
   check_ranking(object, "object")
   alpha <- check_number(alpha, "alpha", min = 0, max = 1)
-  list(features = nrow(object), significant = sum(object$q_value <= alpha), alpha = alpha,
-       mi = stats::quantile(object$mi, names = TRUE), unit = attr(object, "unit"), run = run_line(object))
+  as_summary(list(features = nrow(object), significant = sum(object$q_value <= alpha), alpha = alpha,
+                  mi = stats::quantile(object$mi, names = TRUE), unit = attr(object, "unit"),
+                  run = run_line(object)), "Ranking of features")
 }
 
 #' @rdname print.weft_mi
@@ -284,7 +288,7 @@ as.data.frame.weft_mi <- function(x, ...) {
 
 #' @rdname print.weft_mi
 #' @export
-tidy.weft_mi <- function(x, ...) as.data.frame(x)
+tidy.weft_mi <- function(x, ...) broom_names(as.data.frame(x), "mi")
 
 #' @rdname print.weft_mi
 #' @export

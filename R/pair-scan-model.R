@@ -11,7 +11,7 @@ scan_variants <- function(x) {
              else source_matrix(source)
   bad <- if (source$kind == "frame") Filter(function(j) !is_genotypes(columns[[j]]), seq_along(columns))
   if (is.null(columns) || length(bad) || source$kind == "matrix" && !is_genotypes(as.vector(columns[0L]))) {
-    abort_input("`x` must be counts 0, 1, 2 and NA of an allele: a matrix, data frame or `plink_file()`.",
+    abort_input("`x` must contain allele counts (0, 1, 2 or NA) in a matrix, a data frame or a `plink_file()`.",
                 x = if (length(bad)) sprintf("Column `%s` is %s.", names(data)[bad[1L]], describe(data[[bad[1L]]]))
                     else paste0("It is ", describe(x), "."))
   }
@@ -31,8 +31,8 @@ variant_counts <- function(variants, rows, columns, native) {
 check_genotypes <- function(counts, names) {
   bad <- which(counts[5L, ] > 0)
   if (length(bad)) {
-    abort_input("`x` must be counts 0, 1, 2 and NA of an allele.",
-                x = sprintf("Other values are in %s.", label_some(names[bad])))
+    abort_input("`x` must contain allele counts (0, 1, 2 or NA).",
+                x = sprintf("Other values occur in %s.", label_some(names[bad])))
   }
 }
 
@@ -56,7 +56,7 @@ scanned_variants <- function(variants, model, features, control, native) {
     why <- left_out[left_out > 0]
     abort_input("`x` must have at least two variants that can be tested.",
                 x = sprintf("%s %s%s.", several(sum(keep), "variant"), if (sum(keep) == 1L) "is left" else "are left",
-                            if (length(why)) paste0("; left out: ", toString(paste(why, names(why)))) else ""))
+                            if (length(why)) paste0("; excluded: ", toString(paste(why, names(why)))) else ""))
   }
   columns <- columns[keep]
   if (!is.null(side)) side <- side[columns]
@@ -79,13 +79,13 @@ scan_model <- function(outcome, covariates, x, variants, control) {
   basis <- if (length(rows)) scan_design(frame, rows)
   terms <- max(1L, ncol(basis)) + 3L
   if (length(rows) <= terms) {
-    abort_input("`x` must have more rows with an outcome and all covariates than the model has terms.",
-                x = sprintf("There are %s, and %d terms.", several(length(rows), "row"), terms))
+    abort_input("`x` must have more complete rows (outcome and covariates) than the model has terms.",
+                x = sprintf("There are %s and %d terms.", several(length(rows), "row"), terms))
   }
   values <- y$values[rows]
   if (length(unique(values)) < 2L) {
-    abort_input("`outcome` must differ between the rows that are used.",
-                x = sprintf("All of %s have the same.", several(length(rows), "row")))
+    abort_input("`outcome` must vary between the rows that are used.",
+                x = sprintf("It is equal in all %s.", several(length(rows), "row")))
   }
   out <- list(kind = y$kind, levels = y$levels, rows = rows - 1L, basis = basis,
               covariates = ncol(basis) - 1L)
@@ -100,7 +100,7 @@ scan_outcome <- function(outcome, x, n, control) {
   two <- numbers && length(unique(outcome[!is.na(outcome)])) == 2L
   if (control$model != "logistic" && numbers && (control$model == "linear" || !two)) {
     if (length(outcome) != n) {
-      abort_input(sprintf("`outcome` must have one value per row of `x`: %d.", n),
+      abort_input(sprintf("`outcome` must have one value per row of `x` (%d).", n),
                   x = sprintf("It has %d.", length(outcome)))
     }
     if (any(is.infinite(outcome))) {
@@ -109,12 +109,12 @@ scan_outcome <- function(outcome, x, n, control) {
     return(list(kind = "linear", values = as.double(outcome)))
   }
   if (control$model == "linear") {
-    abort_input("`outcome` must be numbers for `model = \"linear\"`.", x = paste0("It is ", describe(outcome), "."))
+    abort_input("`outcome` must be numeric for `model = \"linear\"`.", x = paste0("It is ", describe(outcome), "."))
   }
   if (two) outcome <- factor(outcome) # with fractions, too
   class <- class_input(outcome, x, n, "outcome")
   if (length(class$levels) != 2L) {
-    abort_input("`outcome` must be numbers or have two classes.",
+    abort_input("`outcome` must be numeric or have two classes.",
                 x = sprintf("It has %s.", if (length(class$levels) == 1L) "one class"
                                           else sprintf("%d classes", length(class$levels))))
   }
@@ -154,7 +154,7 @@ linear_null <- function(y, basis, scores) {
   for (time in 1:2) residual <- residual - as.vector(basis %*% crossprod(basis, residual))
   deviation <- sqrt(sum(residual^2) / (length(y) - ncol(basis)))
   if (deviation <= 1e-10 * sqrt(mean(y^2))) {
-    abort_input("`outcome` must not follow from the covariates.", x = "They leave no residuals.")
+    abort_input("`outcome` must not be determined by the covariates.", x = "All residuals are 0.")
   }
   list(residual = residual / deviation, weighted = basis, root = rep(1, length(y)), scale = deviation * size)
 }
@@ -166,8 +166,8 @@ logistic_null <- function(y, basis) {
   predictor <- as.vector(basis %*% fit$coefficients)
   if (!all(is.finite(predictor)) || max(abs(predictor)) > 25) {
     abort_input("Covariates must not separate the classes.",
-                x = "They say of some people with certainty in which class they are.",
-                i = "Leave out the covariate, or join its categories.")
+                x = "They determine the class of some samples with certainty.",
+                i = "Remove the covariate, or merge its categories.")
   }
   share <- stats::plogis(predictor)
   root <- sqrt(share * (1 - share))

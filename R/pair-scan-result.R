@@ -5,7 +5,7 @@
 #' `plot()` draws the p-values of the pairs that were fitted against those that as many pairs as were tested would have
 #' by chance, both as -log10. Pairs above the line are more than chance; the dashed line is 0.05 after Bonferroni.
 #'
-#' @param x,object what [pair_scan()] returned.
+#' @param x,object an object returned by [pair_scan()].
 #' @param n the number of pairs to show.
 #' @param alpha the p-value, after Bonferroni, up to which a pair counts as found.
 #' @param ... passed on to [graphics::plot()] by `plot()`, ignored by the others.
@@ -25,21 +25,21 @@ print.weft_pair_scan <- function(x, n = 10L, ...) {
   model <- checked_scan(x, "x")
   n <- check_shown(n)
   tested <- attr(x, "tested")
-  cat_wrapped(sprintf("Interactions of pairs in a %s model, %s: %s%s", model$kind, scan_words(model),
+  cat_wrapped(sprintf("Pairwise interactions in a %s model (%s): %s%s", model$kind, scan_words(model),
                       if (nrow(x) < tested) paste(thousands(nrow(x)), "of ") else "",
                       several(max(nrow(x), tested), "pair")))
   shown <- as.data.frame(x)
   if (all(is.na(shown$reason))) shown$reason <- NULL
   print_first(shown, n)
   beyond <- sum(x$p_bonferroni <= 0.05, na.rm = TRUE)
-  cat_wrapped(sprintf("%s significant at p_bonferroni <= 0.05, which counts %s.",
+  cat_wrapped(sprintf("%s significant at p_bonferroni <= 0.05 (%s tested).",
                       if (beyond > 1L) paste(thousands(beyond), "are") else if (beyond) "One is" else "None is",
                       several(tested, "pair")))
   without <- sum(is.na(x$p_value))
   if (without) cat_wrapped(sprintf("%s no test: see `reason`.", if (without == 1L) "One pair has"
                                                                else paste(thousands(without), "pairs have")))
   if (is.numeric(x$p_fwer) && nrow(x)) {
-    cat_wrapped(sprintf("p_fwer: %s of the residuals, so that none is below %s.",
+    cat_wrapped(sprintf("p_fwer is based on %s of the residuals and cannot be below %s.",
                         several(attr(x, "permutations"), "permutation"),
                         format(1 / (attr(x, "permutations") + 1), digits = 2)))
   }
@@ -48,8 +48,8 @@ print.weft_pair_scan <- function(x, n = 10L, ...) {
 
 scan_words <- function(model) {
   sprintf("%s%s%s", several(model$rows, "row"),
-          if (model$covariates) paste0(", ", several(model$covariates, "term"), " of covariates") else "",
-          if (model$kind == "logistic") sprintf(", %s against %s", model$levels[2L], model$levels[1L])
+          if (model$covariates) paste0(", ", several(model$covariates, "term"), " for covariates") else "",
+          if (model$kind == "logistic") sprintf(", %s versus %s", model$levels[2L], model$levels[1L])
           else if (model$scores == "normal") ", normal scores" else "")
 }
 
@@ -68,7 +68,7 @@ checked_scan <- function(x, arg) {
     is_word(model$kind, c("linear", "logistic")) && is_count(model$rows, 1) && is_count(model$covariates) &&
     is_number(model$df, 1, 4) && is_word(model$scores, c("raw", "normal")) &&
     (model$kind == "linear" || is_text(model$levels, 2L))
-  if (!isTRUE(sound)) abort_changed(arg, "its columns or its attributes")
+  if (!isTRUE(sound)) abort_changed(arg, "its columns or attributes are damaged")
   model
 }
 
@@ -77,9 +77,9 @@ checked_scan <- function(x, arg) {
 summary.weft_pair_scan <- function(object, alpha = 0.05, ...) {
   model <- checked_scan(object, "object")
   alpha <- check_number(alpha, "alpha", min = 0, max = 1)
-  list(fitted = nrow(object), searched = attr(object, "searched"), tested = attr(object, "tested"),
-       found = sum(object$p_bonferroni <= alpha, na.rm = TRUE),
-       left_out = attr(object, "left_out"), model = model, alpha = alpha, run = run_line(object))
+  as_summary(list(fitted = nrow(object), searched = attr(object, "searched"), tested = attr(object, "tested"),
+                  found = sum(object$p_bonferroni <= alpha, na.rm = TRUE), left_out = attr(object, "left_out"),
+                  model = model, alpha = alpha, run = run_line(object)), "Interactions of variants")
 }
 
 #' @rdname print.weft_pair_scan
@@ -93,11 +93,7 @@ as.data.frame.weft_pair_scan <- function(x, ...) {
 #' @export
 tidy.weft_pair_scan <- function(x, ...) {
   checked_scan(x, "x")
-  out <- as.data.frame(x)
-  broom <- c(std_error = "std.error", p_value = "p.value", p_bonferroni = "adj.p.value")
-  known <- names(out) %in% names(broom)
-  names(out)[known] <- broom[names(out)[known]]
-  out
+  broom_names(as.data.frame(x))
 }
 
 #' @rdname print.weft_pair_scan
@@ -112,18 +108,23 @@ glance.weft_pair_scan <- function(x, ...) {
 #' @rdname print.weft_pair_scan
 #' @export
 plot.weft_pair_scan <- function(x, ...) {
-  checked_scan(x, "x")
-  p <- sort(x$p_value[!is.na(x$p_value)])
-  if (!length(p)) abort_input("`x` must have a pair with a p-value.", x = "It has none.")
-  tested <- max(attr(x, "tested"), length(p))
-  seen <- -log10(pmax(p, 1e-320))
-  expected <- -log10((seq_along(p) - 0.5) / tested)
-  threshold <- -log10(0.05 / tested)
-  settings <- list(x = expected, y = seen, pch = 19, col = "#2c5f8a", xlab = "-log10 p expected by chance",
-                   ylab = "-log10 p", ylim = c(0, max(seen, threshold) * 1.03), xlim = c(0, max(expected)), las = 1,
-                   main = sprintf("%s of %s tested", thousands(length(p)), several(tested, "pair")))
+  picture <- scan_picture(x, "x")
+  d <- picture$data
+  settings <- list(x = d$expected, y = d$seen, pch = 19, col = "#2c5f8a", xlab = picture$xlab, ylab = picture$ylab,
+                   ylim = c(0, max(d$seen, picture$threshold) * 1.03), xlim = c(0, max(d$expected)), las = 1,
+                   main = picture$title)
   do.call(graphics::plot, utils::modifyList(settings, list(...)))
   graphics::abline(0, 1, col = "grey60")
-  graphics::abline(h = threshold, lty = 2)
+  graphics::abline(h = picture$threshold, lty = 2)
   invisible(x)
+}
+
+scan_picture <- function(x, arg) {
+  checked_scan(x, arg)
+  p <- sort(x$p_value[!is.na(x$p_value)])
+  if (!length(p)) abort_input(sprintf("`%s` must have a pair with a p-value.", arg), x = "It has none.")
+  tested <- max(attr(x, "tested"), length(p))
+  list(data = data.frame(expected = -log10((seq_along(p) - 0.5) / tested), seen = -log10(pmax(p, 1e-320))),
+       threshold = -log10(0.05 / tested), xlab = "expected -log10 p", ylab = "-log10 p",
+       title = sprintf("%s of %s tested", thousands(length(p)), several(tested, "pair")))
 }

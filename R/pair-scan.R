@@ -3,87 +3,89 @@
 
 #' Pairs of variants that act together, with covariates
 #'
-#' Tests pairs of variants for an interaction in a model of a trait or of two classes of people, with covariates and
-#' both variants' own effects in it. A screen scores all pairs, on the CPU or on a device; the best ones are then
-#' fitted by themselves, on the CPU.
+#' `pair_scan()` tests pairs of genetic variants for interaction effects on a trait or a disease status, adjusted for
+#' covariates and for the main effects of both variants. The shortest call is `pair_scan(x, outcome)`, with allele
+#' counts in `x`; it returns a table with one row per fitted pair. A screen first scores all pairs, on the CPU or on a
+#' device. The best pairs are then fitted one by one on the CPU.
 #'
-#' @section The model: A quantitative trait has a linear model, two classes a logistic one:
-#'   `lm(outcome ~ covariates + a + b + a:b)` or `glm()` of the same with `family = binomial()`, where a and b count
-#'   copies of an allele. `df = 4` takes the genotypes as categories instead, `outcome ~ covariates + A * B`, and
-#'   tests the up to four terms of their interaction together: by F, or for classes by the likelihood ratio.
+#' @section The model: The model is linear for a quantitative trait, `lm(outcome ~ covariates + a + b + a:b)`, and
+#'   logistic for two classes, `glm()` with the same formula and `family = binomial()`. Here, a and b are allele counts.
+#'   `df = 4` treats the genotypes as categories, `outcome ~ covariates + A * B`, and tests the up to four interaction
+#'   terms together, with an F test or, for classes, a likelihood ratio test.
 #'
-#' @section The screen: Every pair has a score test of `a:b`, with a chi-squared distribution with 1 degree of freedom;
-#'   with `df = 4`, of the up to four terms of `A:B` together, beyond both variants' genotypes as categories. Pairs are
-#'   kept by this score, and `max_p` takes it for a chi-squared with `df` degrees of freedom, also where some
-#'   combinations of genotypes do not occur and it has fewer. Main effects and covariates are taken off the product of
-#'   the genotypes and off the outcome, pair by pair, over the rows in which both genotypes are known. For a trait this
-#'   is exact: the score is \eqn{m R^2}, where \eqn{R^2} is the share of the variance that the interaction explains of
-#'   what the smaller model leaves, and m are that model's degrees of freedom. For classes, weights and residuals are
-#'   those of the logistic model with the covariates alone, and main effects are taken off by one step of weighted least
-#'   squares. Where variants have very strong effects of their own, this is an approximation; it decides only which
-#'   pairs are fitted.
+#' @section The screen: The screen computes a score test of `a:b` for every pair, which has a chi-squared distribution
+#'   with 1 degree of freedom. With `df = 4`, it tests the up to four terms of `A:B` together, adjusted for both
+#'   genotypes as categories. Pairs are selected by this score. `max_p` treats it as chi-squared with `df` degrees of
+#'   freedom, even if some combinations of genotypes do not occur and there are fewer. Main effects and covariates are
+#'   regressed out of the product of the genotypes and of the outcome, for each pair from the rows in which both
+#'   genotypes are known. For a trait this is exact: the score is \eqn{m R^2}, where \eqn{R^2} is the proportion of the
+#'   residual variance of the smaller model that the interaction explains, and m are the residual degrees of freedom of
+#'   that model. For classes, weights and residuals come from the logistic model with the covariates alone, and main
+#'   effects are removed with one step of weighted least squares. If variants have very strong main effects, this is an
+#'   approximation, which only affects the choice of the pairs to fit.
 #'
-#' @section On a device: Pairs of variants are screened there, as products of bytes with
-#'   exact sums: the score of a pair lies in an interval, and all pairs that may be among the best are scored again on
-#'   the CPU, which makes the table that it makes alone. A device keeps a `top` of at most 1,048,576, and takes up to
-#'   8.5 million rows. Variants with more than 10 % missing genotypes stay on the CPU. If the covariates and the
-#'   constant have more than 24 columns, all variants with missing genotypes do.
+#' @section On a device: A device screens pairs of variants, using products of bytes with exact sums. This gives an
+#'   interval for the score of each pair. The CPU computes the scores of all pairs that may be among the best again, so
+#'   the result is the same as on the CPU alone. On a device, `top` can be at most 1,048,576, and there can be up to 8.5
+#'   million rows. Variants with more than 10 % missing genotypes are screened on the CPU. If the covariates and the
+#'   constant have more than 24 columns, so are all variants with missing genotypes.
 #'
-#' @section The fits: The best `top` pairs of the screen are fitted as `lm()` and `glm()` do it, with the rows in
-#'   which both genotypes are known. `p_value` is that of the fit: by t, z, F or chi-squared. `p_bonferroni`
-#'   multiplies it by the number of pairs that had a score, however many were fitted. z of logistic regression is
-#'   cautious where few people carry both variants; `min_maf` leaves out rare ones.
+#' @section The fits: The best `top` pairs of the screen are fitted like with `lm()` and `glm()`, from the rows in which
+#'   both genotypes are known. `p_value` comes from the t, z, F or chi-squared statistic of the fit. `p_bonferroni`
+#'   multiplies it by the number of pairs with a score, not by the number of fitted pairs. The z test of logistic
+#'   regression is conservative if few people carry both variants; `min_maf` excludes rare variants.
 #'
-#' @section Ancestry: Variants whose frequencies differ between ancestries seem to interact where the outcome differs
-#'   between them, too. The first components of many variants, as covariates, prevent this. They act by addition:
-#'   where a variant's effect itself depends on ancestry, its pairs with variants whose frequencies do may come up,
-#'   whatever these do.
+#' @section Ancestry: Variants whose frequencies differ between ancestries seem to interact if the outcome also differs
+#'   between ancestries. Using the first principal components of many variants as covariates prevents this. These
+#'   covariates are additive: if the effect of a variant depends on ancestry, its pairs with variants of
+#'   ancestry-dependent frequency may still be significant, even if these have no effect.
 #'
-#' @section Permutations: Residuals of the model with the covariates alone are permuted among the people, and all
-#'   pairs are scored again. `p_fwer` is the share of permutations, the data among them, in which the best pair of
-#'   the screen scores at least as much as this one. It holds whatever the linkage between variants.
+#' @section Permutations: Residuals of the model with the covariates alone are permuted among the people, and all pairs
+#'   are scored again. `p_fwer` is the proportion of permutations, including the original data, in which the best pair
+#'   of the screen has at least the score of this pair. It is valid for any linkage between variants.
 #'
-#' @section Missing values: Rows without an outcome or with a missing covariate are left out. Missing genotypes are
-#'   left out pair by pair, in the screen and in the fits. Nothing is imputed.
+#' @section Missing values: Rows with a missing outcome or covariate are removed. Rows with a missing genotype are
+#'   removed for each pair separately, in the screen and in the fits. Nothing is imputed.
 #'
-#' @param x genotypes: counts 0, 1, 2 and NA of an allele, people in rows, as a matrix or data frame, or a
-#'   [plink_file()].
-#' @param outcome one value per row of `x`: numbers are a quantitative trait, unless they have two values only; a
-#'   factor, text or truth values are two classes, of which the second one is modelled.
-#' @param covariates numbers or categories, such as age, sex and the components `x` of [pca()]: a vector, matrix or
-#'   data frame, one row per row of `x`, in its order: names are not compared. Columns that follow from others change
-#'   nothing.
-#' @param top how many pairs of the screen to fit.
-#' @param features names or numbers of variants: only pairs among these.
-#' @param pairs a data frame with the names `feature1` and `feature2`, such as [mi_pairs()] returns: fit these pairs,
-#'   and screen none. `p_bonferroni` then counts the pairs that [mi_pairs()] searched, or those in the table.
+#' @param x allele counts (0, 1, 2 or NA) with people in rows: a matrix, a data frame or a [plink_file()].
+#' @param outcome one value per row of `x`. Numbers are a quantitative trait, unless there are only two distinct values.
+#'   A factor, character or logical vector gives two classes, and the model is for the second class.
+#' @param covariates numbers or categories, such as age, sex and the components `x` of [pca()]: a vector, matrix or data
+#'   frame with one row per row of `x`, in the same order (names are not compared). Columns that are linear combinations
+#'   of others have no effect.
+#' @param top the number of pairs from the screen to fit.
+#' @param features names or numbers of variants; only pairs among these are screened.
+#' @param pairs a data frame of pairs to fit without a screen, with variant names in the columns `feature1` and
+#'   `feature2`, for example from [mi_pairs()]. `p_bonferroni` then counts the pairs that [mi_pairs()] searched, or the
+#'   pairs in the table.
 #' @param df 1 for the product of allele counts, 4 for all combinations of genotypes.
-#' @param permutations how many times to permute the residuals; 0 for no such test.
+#' @param permutations the number of permutations of the residuals; 0 for no permutation test.
 #' @param control a list of settings that are rarely needed:
-#'   * `with`: names or numbers of variants: only pairs of one of `features` (all when `NULL`) with one of these.
-#'   * `min_maf`, `max_missing`: leave out variants with a smaller minor allele frequency, or a larger share of
+#'   * `with`: names or numbers of variants; only pairs of one of `features` (by default all) with one of these are
+#'     screened.
+#'   * `min_maf`, `max_missing`: exclude variants with a smaller minor allele frequency, or a larger proportion of
 #'     missing genotypes, among the rows that are used.
-#'   * `min_distance`, `positions`: leave out pairs of variants that are near each other, as in [mi_pairs()].
+#'   * `min_distance`, `positions`: exclude pairs of variants that are close to each other, as in [mi_pairs()].
 #'   * `max_p`: fit only pairs with at most this p-value in the screen.
-#'   * `model`: `"linear"` or `"logistic"`, where `"auto"` does not choose what is meant.
-#'   * `scores`: `"normal"` replaces a trait by normal scores of its ranks, so that a few extreme values cannot make
-#'     an interaction; `"raw"` takes it as it is.
-#' @param seed for the permutations: a whole number; by default they come from R's generator.
+#'   * `model`: `"linear"` or `"logistic"`; the default, `"auto"`, chooses by the type of `outcome`.
+#'   * `scores`: `"normal"` replaces a trait by normal scores of its ranks, which prevents interactions that are due to
+#'     a few extreme values; `"raw"` uses the original values.
+#' @param seed a whole number that seeds the permutations; by default, it is drawn from R's generator.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return A data frame of class `weft_pair_scan`, one row per pair that was fitted, smallest p first (with `pairs`,
-#'   in their order):
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
+#' @return A data frame of class `weft_pair_scan`, one row per fitted pair, in increasing order of `p_value` (with
+#'   `pairs`, in their order):
 #'   * `feature1` and `feature2`, `n` rows, and the `score` of the screen;
-#'   * `estimate` and `std_error` of the product of allele counts (of classes: log odds), with `df = 1`;
+#'   * `estimate` and `std_error` of the product of allele counts (log odds for classes), with `df = 1`;
 #'   * `statistic`: t or z, or F or chi-squared of `df` terms; `p_value`, `p_bonferroni`, and `p_fwer` with
 #'     permutations;
-#'   * `reason`: why a pair has no test, else NA: `"few rows"`, as many as the model has terms or fewer;
-#'     `"collinear"`, the interaction follows from the other terms; `"one class"`; `"separated"`, the likelihood of a
-#'     logistic model has no maximum, as where a combination of the terms distinguishes the classes; `"no
-#'     residuals"`, a linear model fits exactly.
+#'   * `reason`: why a pair has no test, otherwise NA: `"few rows"`, there are not more rows than terms; `"collinear"`,
+#'     the interaction is a linear combination of the other terms; `"one class"`; `"separated"`, the likelihood of a
+#'     logistic model has no maximum because a combination of terms separates the classes; `"no residuals"`, a linear
+#'     model fits exactly.
 #'
-#'   Its attributes `searched` and `tested` are the numbers of pairs that were asked for and that had a score,
-#'   `left_out` the numbers of variants that were left out and why; `model` describes the model.
+#'   The attributes `searched` and `tested` are the numbers of requested pairs and of pairs with a score. The attribute
+#'   `left_out` contains the numbers of excluded variants with the reasons, and `model` describes the model.
 #' @seealso [mi_pairs()], [mi_trait()], [plink_file()], [pca()]
 #' @export
 #' @examples
@@ -213,8 +215,8 @@ refuse_screen <- function(features, control, permutations) {
   given <- c(if (!is.null(features)) "features", if (permutations > 0) "permutations",
              intersect(attr(control, "given"), setdiff(names(formals(pair_scan_control)), c("model", "scores"))))
   if (length(given)) {
-    abort_input("Settings of the screen must not be given with `pairs`, which are fitted without one.",
-                x = sprintf("There is %s.", label_some(given)))
+    abort_input("Screening options must not be given with `pairs`, which are fitted without a screen.",
+                x = sprintf("Given: %s.", label_some(given)))
   }
 }
 
@@ -229,18 +231,18 @@ given_pairs <- function(pairs, variants) {
   columns <- rbind(match(pairs$feature1, variants$names), match(pairs$feature2, variants$names))
   if (anyNA(columns)) {
     lost <- setdiff(c(pairs$feature1, pairs$feature2), variants$names)
-    abort_input("The features of `pairs` must be in `x`.", x = sprintf("There is no %s.", label_some(lost)))
+    abort_input("The features in `pairs` must occur in `x`.", x = sprintf("There is no %s.", label_some(lost)))
   }
   twice <- intersect(c(pairs$feature1, pairs$feature2), variants$names[duplicated(variants$names)])
   if (length(twice)) {
-    abort_input("The features of `pairs` must have unique names in `x`.",
-                x = sprintf("Twice: %s.", label_some(twice)))
+    abort_input("The features in `pairs` must have unique names in `x`.",
+                x = sprintf("Duplicated: %s.", label_some(twice)))
   }
   searched <- attr(pairs, "searched", exact = TRUE)
   tested <- attr(pairs, "tested", exact = TRUE)
   if (any(same <- columns[1L, ] == columns[2L, ])) {
     abort_input("`pairs` must have two different variants in each row.",
-                x = sprintf("Row %d has one.", which(same)[1L]))
+                x = sprintf("Row %d contains one variant twice.", which(same)[1L]))
   }
   list(columns = columns, searched = if (is_count(searched)) as.double(searched) else as.double(nrow(pairs)),
        tested = if (is_count(tested)) as.double(tested) else if (is_count(searched)) as.double(searched),

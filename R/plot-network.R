@@ -4,12 +4,12 @@
 
 #' Draw a network
 #'
-#' Features are drawn as points, larger with more edges; edges are lines, wider with more weight. Names are written
-#' where they do not cover each other, those of the best connected features first. The layout is the same every time.
+#' Features are drawn as points, larger with more edges; edges are lines, wider with more weight. Names are written if
+#' they do not overlap, starting with the features with the most edges. The layout is the same in every call.
 #'
-#' @param x what [mi_network()] returned.
-#' @param edges how many of the heaviest edges to draw; by default two and a half times as many as features, or as many
-#'   as features where there are more than a hundred.
+#' @param x an object returned by [mi_network()].
+#' @param edges the number of edges to draw, in decreasing order of weight; by default two and a half times the number
+#'   of features, or the number of features if there are more than a hundred.
 #' @param labels `TRUE`, `FALSE`, or the names to write.
 #' @param groups a factor or vector, one value per feature, shown by colour; by default the neighbourhoods are not
 #'   coloured.
@@ -25,7 +25,7 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
   p <- nrow(x)
   most <- max(10, if (p <= 100) ceiling(2.5 * p) else p, 250 * (p > 100))
   if (!is.null(main) && !is_word(bare_text(main))) {
-    abort_input("`main` must be one text.", x = paste0("It is ", describe(main), "."))
+    abort_input("`main` must be one string.", x = paste0("It is ", describe(main), "."))
   }
   if (!is.null(edges)) most <- check_number(edges, "edges", min = 0, whole = TRUE)
   groups <- check_groups(groups, p)
@@ -58,7 +58,8 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
 check_network_labels <- function(labels) {
   labels <- bare_text(labels)
   if (is.character(labels) || isTRUE(labels) || isFALSE(labels)) return(labels)
-  abort_input("`labels` must be TRUE, FALSE or names to write.", x = paste0("It is ", describe(labels), "."))
+  abort_input("`labels` must be TRUE, FALSE or the names of nodes to label.",
+              x = paste0("It is ", describe(labels), "."))
 }
 
 # Points, larger with more edges, and their names: all of them, some, or none (labels as in plot.weft_network()).
@@ -75,7 +76,8 @@ network_title <- function(x, shown, all, left_out) {
   text <- sprintf("%s network: %s", attr(x, "method") %||% "",
                   if (shown < all) sprintf("strongest %d of %d edges", shown, all)
                                                                else sprintf("%d edges", all))
-  if (left_out > 0) text <- paste0(text, sprintf("; %d feature%s without", left_out, if (left_out == 1) "" else "s"))
+  if (left_out > 0) text <- paste0(text,
+                                   sprintf("; %d feature%s without edges", left_out, if (left_out == 1) "" else "s"))
   trimws(text)
 }
 

@@ -1,54 +1,57 @@
 #' Transfer entropy between genes along time
 #'
-#' Finds out whose past says what happens next to a gene, beyond the gene's own past, from counts of three categories:
-#' the level of gene y at time t, its level `lag` samples before, and the level of gene x at that earlier time. All
-#' ordered pairs are tested, with permutations.
+#' `transfer_entropy()` finds genes whose past predicts another gene's next value better than that gene's own past does.
+#' The shortest call is `transfer_entropy(x, time)`, with samples in the rows of `x`; it returns a table with one row
+#' per significant edge. All ordered pairs are tested by permutation. The scores are counts of three categories: the
+#' level of gene y at time t, its level `lag` samples before, and the level of gene x at that earlier time.
 #'
-#' @section Method: Values become levels: with `bins`, of equal frequency as in [discretize()]. The transfer entropy
-#'   from x to y is the conditional mutual information \eqn{I(Y_t; X_{t-lag} \mid Y_{t-lag})} (Schreiber 2000), from
-#'   the counts of all steps of all series together. By chance it is positive: with n steps, \eqn{G = 2 n \log 2
-#'   \mathrm{TE}} is then about as large as its degrees of freedom (levels of x less 1, times levels that follow each
-#'   level of y, less 1 each), and larger where both genes change slowly, or where measurement noise hides the state
-#'   of y.
+#' @section Method: With `bins`, values are divided into levels of equal frequency, as by [discretize()]. The transfer
+#'   entropy from x to y is the conditional mutual information \eqn{I(Y_t; X_{t-lag} \mid Y_{t-lag})} (Schreiber 2000),
+#'   computed from the counts of all steps of all series. It is positive even for independent genes: with n steps,
+#'   \eqn{G = 2 n \log 2 \mathrm{TE}} is then about equal to its degrees of freedom (levels of x minus 1, times the
+#'   levels that follow each level of y, minus 1 each). It is larger if both genes change slowly, or if measurement
+#'   noise hides the state of y.
 #'
-#'   In a permuted copy the past of all sources goes round within each series by a random number of steps, so that
-#'   sources and targets keep their own dynamics and no longer meet. The first half of the copies gives the mean of G
-#'   over its degrees of freedom for each source, for each target and in all; what is usual for a pair is the product of
-#'   the first two over the third. G over what is usual becomes a standard score, `z` (Wilson and Hilferty 1931). The
-#'   other half gives the distribution of z: a p-value is the share of the scores of all pairs in these copies that
-#'   reach z, the pair's own score counted as one of them, and q-values are by Benjamini and Hochberg's method over all
-#'   pairs. Scores are compared in steps of 1/64. As the scores of all pairs are put together, few copies suffice for
-#'   many genes. The p-values hold for pairs on average: where trends dominate, those of single pairs are approximate.
+#'   A permuted data set shifts the past of all sources cyclically within each series by a random number of steps.
+#'   Sources and targets keep their own dynamics, but lose their relation. The first half of the permuted data sets
+#'   gives the mean of G divided by its degrees of freedom, for each source, for each target and over all pairs. The
+#'   expected value of a pair is the mean of its source times the mean of its target, divided by the mean over all
+#'   pairs. G relative to this expected value is converted to a standard score, `z` (Wilson and Hilferty 1931). The
+#'   second half gives the distribution of z. A p-value is the proportion of scores of all pairs in these data sets that
+#'   reach z, including the score itself, and q-values are computed over all pairs by the method of Benjamini and
+#'   Hochberg. Scores are compared in steps of 1/64. Because the scores of all pairs are pooled, few permutations
+#'   suffice for many genes. The p-values hold for pairs on average; if trends dominate, p-values of single pairs are
+#'   approximate.
 #'
-#'   The test is of "x says nothing about y that the level of y before does not say". A common cause, another gene on
-#'   the way, and the past of y beyond one step all make x informative. Where series are short or few, a regression
-#'   finds more: see [regulation()] with `time`.
+#'   The null hypothesis is that x gives no information about y in addition to the previous level of y. A common cause,
+#'   an intermediate gene, and the past of y beyond one step can all make x informative. If series are short or few, a
+#'   regression detects more; see [regulation()] with `time`.
 #'
 #' @param x samples in rows, genes in columns: a numeric matrix, data frame, sparse Matrix, DelayedMatrix or
 #'   SummarizedExperiment without missing values.
-#' @param time the time or pseudotime of every sample, NA for samples that are left out; or `list(time, unit)`, where
-#'   unit says which series a sample is of: the culture, animal, patient or branch. Each may be the name of a column of
-#'   `colData(x)`. Samples of a unit at the same time follow each other in the order of rows.
-#' @param regulators,targets names or numbers of the genes whose past is used, and of those that are explained; `NULL`:
-#'   all.
-#' @param bins the number of levels, from 2 to 16; `NULL`: values are levels already, such as whole numbers, or the
+#' @param time the time or pseudotime of every sample, NA for samples to exclude; or `list(time, unit)`, where unit
+#'   identifies the series of a sample, such as a culture, animal, patient or branch. Each may be the name of a column
+#'   of `colData(x)`. Samples of a unit at the same time follow each other in the order of rows.
+#' @param regulators,targets names or numbers of the genes whose past is used, and of the genes that are predicted; by
+#'   default all genes.
+#' @param bins the number of levels, from 2 to 16; `NULL` if the values already are levels, such as whole numbers or the
 #'   factors of [discretize()].
-#' @param permutations the number of permuted copies, an even number. `NULL`: 20 or more, so that at least 10,000 scores
-#'   give the distribution (1,000 copies at most). With 0 there is no test: z is relative to the degrees of freedom
-#'   alone.
+#' @param permutations the number of permuted data sets, an even number. The default is at least 20, enough for 10,000
+#'   scores in the null distribution, and at most 1,000. With 0 there is no test, and z is relative to the degrees of
+#'   freedom alone.
 #' @param fdr edges with a q-value up to this are returned; 1 for all pairs.
 #' @param control a list of settings that are rarely needed:
 #'   * `lag`: the number of samples between past and present.
-#'   * `top`: how many edges are returned at most, those with the greatest z first.
+#'   * `top`: the largest number of edges to return, in decreasing order of z.
 #' @param seed a whole number that seeds the permutations and leaves R's random number generator alone; `NULL` to draw
 #'   the seed from R's generator.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return A data frame of class `weft_transfer`, one row per edge, greatest `z` first: `from`, `to`; `te`, the transfer
-#'   entropy in bits, less what is usual without dependence, `bias` (which may leave less than 0); `z`; and, with
-#'   permutations, `p_value` and `q_value`. Attributes: `tested` and `significant`, the numbers of pairs that have a
-#'   score and that pass, of which `top` may have kept fewer; `steps`, `series` and `levels`.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
+#' @return A data frame of class `weft_transfer`, one row per edge, in decreasing order of `z`: `from`, `to`; `te`, the
+#'   transfer entropy in bits minus its expected value without dependence, `bias` (the difference can be negative); `z`;
+#'   and, with permutations, `p_value` and `q_value`. The attributes are `tested` and `significant`, the numbers of
+#'   pairs with a score and of significant pairs (`top` may return fewer); `steps`, `series` and `levels`.
 #' @references
 #' Schreiber (2000). Measuring information transfer. *Physical Review Letters* 85, 461-464.
 #'
@@ -75,7 +78,7 @@ transfer_entropy <- function(x, time, regulators = NULL, targets = NULL, bins = 
     permutations <- check_number(permutations, "permutations", min = 0, max = 1e6, whole = TRUE)
     if (permutations %% 2 != 0) {
       abort_input("`permutations` must be even.", x = sprintf("It is %g.", permutations),
-                  i = "One half says what is usual, the other one how scores are spread.")
+                  i = "One half gives the mean of scores without transfer, the other half their spread.")
     }
   }
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
@@ -130,7 +133,7 @@ transfer_input <- function(x, assay, bins) {
   }
   values <- if (is_cells(input$data)) list(input$data@x) else if (is.list(input$data)) input$data else list(input$data)
   if (any(vapply(values, anyNA, NA))) {
-    abort_input("`x` must not have missing values.", i = "Leave these genes or samples out, or fill them in.")
+    abort_input("`x` must not have missing values.", i = "Remove these genes or samples, or impute the values.")
   }
   if (input$p < 1L) abort_input("`x` must have at least one gene (column).", x = "It has none.")
   input$names <- distinct_names(input$names)
@@ -143,9 +146,10 @@ transfer_series <- function(times, lag) {
   lengths <- rle(times$unit[order])$lengths
   steps <- sum(pmax(lengths - lag, 0))
   if (steps < 2) {
-    abort_input(sprintf("`time` must have a series of more than %s.", several(lag + 1, "sample")),
-                x = if (length(lengths)) sprintf("The longest has %d.", max(lengths)) else "No sample has a time.",
-                i = "Units are given as `time = list(time, unit)`.")
+    abort_input(sprintf("`time` must contain a series of more than %s.", several(lag + 1, "sample")),
+                x = if (length(lengths)) sprintf("The longest series has %d.",
+                                                 max(lengths)) else "No sample has a time.",
+                i = "To give units, use `time = list(time, unit)`.")
   }
   list(order = order - 1L, starts = as.integer(c(0, cumsum(lengths))), steps = steps)
 }
@@ -154,9 +158,9 @@ transfer_series <- function(times, lag) {
 need_permutable <- function(series, lag) {
   ways <- prod(pmax(diff(series$starts) - lag - 1, 1))
   if (ways >= 19) return(invisible())
-  abort_input("`permutations` must be 0 for series that can hardly be permuted.",
-              x = sprintf("There are %s to do so.", several(ways, "way")),
-              i = "A series of n steps can go round by 1 to n - 1 of them.")
+  abort_input("`permutations` must be 0 for series with too few possible permutations.",
+              x = sprintf("They can be permuted in %s.", several(ways, "way")),
+              i = "A series of n steps can be shifted cyclically by 1 to n - 1 steps.")
 }
 
 # The edges that native code found, greatest z first.
@@ -173,7 +177,7 @@ transfer_table <- function(found, sources, targets, tested, top) {
 
 #' Print, summarise and convert edges of transfer entropy
 #'
-#' @param x,object what [transfer_entropy()] returned.
+#' @param x,object an object returned by [transfer_entropy()].
 #' @param n the number of edges to show.
 #' @param ... ignored.
 #' @return `print()`: `x`, invisibly. `summary()`: a list with the numbers of pairs `tested`, of `edges`, of `steps`,
@@ -197,11 +201,7 @@ as.data.frame.weft_transfer <- function(x, ...) {
 #' @export
 tidy.weft_transfer <- function(x, ...) {
   checked_transfer(x, "x")
-  out <- as.data.frame(x)
-  broom <- c(z = "statistic", p_value = "p.value", q_value = "adj.p.value")
-  known <- names(out) %in% names(broom)
-  names(out)[known] <- broom[names(out)[known]]
-  out
+  broom_names(as.data.frame(x), "te")
 }
 
 is_transfer <- function(x) all(c("from", "to", "te", "z") %in% names(x)) && !is.null(attr(x, "steps"))
@@ -212,9 +212,10 @@ checked_transfer <- function(x, arg) {
   counts <- vapply(c("tested", "permutations", "steps", "series", "levels", "lag"),
                    function(name) is_number(attr(x, name, exact = TRUE), 0), NA)
   significant <- attr(x, "significant", exact = TRUE)
-  if (!all(counts) || !is.null(significant) && !is_number(significant, 0)) abort_changed(arg, "its attributes")
+  if (!all(counts) || !is.null(significant) && !is_number(significant, 0)) abort_changed(arg,
+                                                                                         "its attributes are damaged")
   for (name in intersect(c("p_value", "q_value"), names(x))) {
-    if (!is.numeric(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
+    if (!is.numeric(x[[name]])) abort_changed(arg, sprintf("its column `%s` is damaged", name))
   }
   invisible(x)
 }
@@ -226,12 +227,13 @@ print.weft_transfer <- function(x, n = 6L, ...) {
   checked_transfer(x, "x")
   n <- check_shown(n)
   a <- attributes(x)
-  cat_wrapped(sprintf("Transfer entropy in %s of %s, %.0f levels: %s tested", several(a$steps, "step"),
+  cat_wrapped(sprintf("Transfer entropy in %s of %s with %.0f levels: %s tested", several(a$steps, "step"),
                       if (a$series == 1) "one series" else paste(thousands(a$series), "series"), a$levels,
                       several(a$tested, "ordered pair")))
   print_first(as.data.frame(x), n, digits = 3L)
   if (!is.null(a$significant)) {
-    cat_wrapped(sprintf("%s at a false discovery rate of %s, by %s.", several(a$significant, "edge"), format(a$fdr),
+    cat_wrapped(sprintf("%s significant at a false discovery rate of %s (%s).", several(a$significant, "edge"),
+                        format(a$fdr),
                         several(a$permutations, "permutation")))
   }
   invisible(x)
@@ -245,8 +247,9 @@ summary.weft_transfer <- function(object, ...) {
     counts <- table(names)
     utils::head(sort(stats::setNames(as.double(counts), names(counts)), decreasing = TRUE), 10L)
   }
-  c(list(edges = nrow(object)), attributes(object)[c("tested", "fdr", "permutations", "steps", "series", "levels")],
-    list(from = most(object$from), to = most(object$to), run = run_line(object)))
+  as_summary(c(list(edges = nrow(object)),
+               attributes(object)[c("tested", "fdr", "permutations", "steps", "series", "levels")],
+               list(from = most(object$from), to = most(object$to), run = run_line(object))), "Transfer entropy")
 }
 
 #' @rdname as.data.frame.weft_transfer
@@ -262,7 +265,7 @@ glance.weft_transfer <- function(x, ...) {
 as_igraph.weft_transfer <- function(x, ...) {
   checked_transfer(x, "x")
   if (!requireNamespace("igraph", quietly = TRUE)) {
-    abort_input("`as_igraph()` needs the package igraph.", i = "`as.data.frame()` gives the edges without it.")
+    abort_input("`as_igraph()` needs the package igraph.", i = "`as.data.frame()` returns the edges without it.")
   }
   edges <- as.data.frame(x)
   edges$weight <- edges$z^2

@@ -108,9 +108,9 @@ test_that("new data get the same bins", {
     outside <- predict(d, data.frame(Sepal.Width = c(-100, 100)))$Sepal.Width
     expect_identical(as.integer(outside), c(1L, nlevels(d$Sepal.Width)), info = method)
   }
-  expect_error(predict(d, data.frame(other = 1)), "were cut", class = "weft_error_input")
+  expect_error(predict(d, data.frame(other = 1)), "were discretised", class = "weft_error_input")
   expect_error(predict(d, data.frame(Sepal.Width = "a")), "numeric", class = "weft_error_input")
-  expect_output(print(d), "150 rows, 4 of 5 columns cut \\(sd\\)")
+  expect_output(print(d), "150 rows, 4 of 5 columns discretised \\(sd\\)")
 })
 
 test_that("bins = cuts in place what is numeric", {

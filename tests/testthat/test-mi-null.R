@@ -255,8 +255,8 @@ test_that("print says which law p-values are from, and what permutations cannot 
   expect_output(print(mi_rank(x["few"], class)), "p_value: exact.")
   r <- mi_rank(x, class, permutations = 19, seed = 1)
   shown <- gsub("\\s+", " ", paste(utils::capture.output(print(r)), collapse = " "))
-  expect_match(shown, "19 permutations, so that no p-value is below 0.05", fixed = TRUE)
-  expect_match(shown, "from 39 permutations on", fixed = TRUE)
+  expect_match(shown, "19 permutations, so no p-value is below 0.05", fixed = TRUE)
+  expect_match(shown, "at least 39 permutations", fixed = TRUE)
 })
 
 test_that("every form of the same features has the same p-values, with permutations and from a pack too", {

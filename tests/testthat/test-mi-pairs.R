@@ -163,7 +163,7 @@ test_that("hard inputs give answers", {
   expect_tuples(mi_pairs(many, class), reference_tuples(many, class, 2))
   expect_error(mi_pairs(data.frame(a = 1:70000, b = 1L), class), "at most 65535", class = "weft_error_input")
   expect_error(mi_pairs(matrix(0.5, 3, 2), 1:3), "fraction", class = "weft_error_input")
-  expect_error(mi_pairs(matrix(0L, 3, 2)), "`class` must be", class = "weft_error_input")
+  expect_error(mi_pairs(matrix(0L, 3, 2)), "`class` must", class = "weft_error_input")
   expect_error(mi_pairs(matrix(0L, 3, 2), 1:3, top = 0), "`top` must be", class = "weft_error_input")
   wide <- matrix(sample(0:1, 30 * 300, TRUE), 30)
   labels <- 1:30 # as many classes as rows
@@ -187,7 +187,7 @@ test_that("a pack gives what the data give", {
   at <- match(direct$feature, from_pack$feature)
   for (column in setdiff(names(direct), c("feature", "q_value")))
     expect_equal(from_pack[[column]][at], direct[[column]], tolerance = 1e-10, info = column)
-  expect_error(mi_pairs(pack, class), "must be left out", class = "weft_error_input")
+  expect_error(mi_pairs(pack, class), "must not be given", class = "weft_error_input")
   weft_free(pack)
   expect_output(print(pack), "freed")
   expect_error(mi_pairs(pack), "not been freed", class = "weft_error_input")
@@ -203,13 +203,13 @@ test_that("permutation tests: exact p-values, seeds, and nothing found in noise"
   expect_equal(a$p_value[1], 1 / 50)
   expect_equal(a$p_fwer[1], 1 / 50)
   expect_true(all(a$p_value <= a$p_fwer))
-  expect_output(print(a), "[1-5] beyond chance at a family-wise p-value of 0.05")
+  expect_output(print(a), "[1-5] significant at a family-wise error rate of 0.05")
   shown <- gsub("\\s+", " ", paste(utils::capture.output(print(a)), collapse = " "))
-  expect_match(shown, "49 random permutations of the class, so that neither is below 0.02.", fixed = TRUE)
-  expect_match(shown, "corrected for 66 pairs (Bonferroni), p_value could only be significant from 1,319", fixed = TRUE)
+  expect_match(shown, "49 random permutations of the class and cannot be below 0.02.", fixed = TRUE)
+  expect_match(shown, "After Bonferroni correction for 66 pairs, p_value could only be significant with at least 1,319", fixed = TRUE)
   noise <- mi_pairs(x[, -c(2, 11)], class, top = 5, permutations = 19, seed = 1)
   noise$p_fwer[] <- 0.4
-  expect_output(print(noise), "None is significant: the least family-wise p-value is 0.4")
+  expect_output(print(noise), "None is significant: the smallest family-wise p-value is 0.4")
   state <- .Random.seed
   expect_identical(as.data.frame(mi_pairs(x, class, top = 5, permutations = 49, seed = 7, run = weft_run(threads = 1))),
                    as.data.frame(a))

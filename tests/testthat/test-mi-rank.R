@@ -174,13 +174,13 @@ test_that("no columns give an empty answer, no rows an error", {
                    function(...) call_with(mi_select, list(..., k = 1)),
                    function(...) call_with(mi_rank, list(..., permutations = 5)), mi_pack)
   for (search in searches) {
-    expect_error(search(none, integer()), "at least one row", class = "weft_error_input")
-    expect_error(search(data.frame(a = 1:2, b = 2:1, c = 1:2), c(NA, NA), na = "drop"), "known in at least one row",
+    expect_error(search(none, integer()), "at least one", class = "weft_error_input")
+    expect_error(search(data.frame(a = 1:2, b = 2:1, c = 1:2), c(NA, NA), na = "drop"), "at least one value",
                  class = "weft_error_input")
   }
   for (estimator in c("empirical", "pearson", "ksg")) {
-    expect_error(mi_matrix(none[1], estimator = estimator), "at least one row", class = "weft_error_input")
-    expect_error(mi_network(none[1], estimator = estimator), "at least one row", class = "weft_error_input")
+    expect_error(mi_matrix(none[1], estimator = estimator), "at least one", class = "weft_error_input")
+    expect_error(mi_network(none[1], estimator = estimator), "at least one", class = "weft_error_input")
   }
 })
 
@@ -262,7 +262,7 @@ test_that("results print, summarise, plot and say how they were made", {
   r <- mi_rank(x, class, run = "cpu")
   expect_output(print(r), "30 features with a class of 2 levels")
   expect_output(print(r), "and 20 more")
-  expect_match(summary(r)$run, "cpu back end \\(asked for\\)")
+  expect_match(summary(r)$run, "cpu back end \\(requested\\)")
   expect_output(print(r[1:2, c("feature", "mi")]), "feature")
   expect_s3_class(r, c("weft_mi", "data.frame"), exact = TRUE)
   expect_identical(class(tidy(r)), "data.frame")

@@ -103,12 +103,12 @@ test_that("strata that do not fit are named", {
   expect_error(mi_pairs(x, class, strata = 1:9), "`strata` must have one value per row", class = "weft_error_input")
   expect_error(mi_pairs(x, class, strata = c(NA, 1:9)), "`strata` must not have missing values",
                class = "weft_error_input")
-  expect_error(mi_pairs(x, class, strata = runif(10)), "`strata` must hold categories", class = "weft_error_input")
-  expect_error(mi_pairs(x, class, strata = replace(rep(NA, 10), 11, 1)[1:10], na = "drop"), "at least one row",
+  expect_error(mi_pairs(x, class, strata = runif(10)), "`strata` must contain categories", class = "weft_error_input")
+  expect_error(mi_pairs(x, class, strata = replace(rep(NA, 10), 11, 1)[1:10], na = "drop"), "at least one",
                class = "weft_error_input")
   pack <- mi_pack(x, class)
-  expect_error(mi_pairs(pack, strata = class), "`strata` must be NULL for a pack", class = "weft_error_input")
+  expect_error(mi_pairs(pack, strata = class), "`strata` must not be given", class = "weft_error_input")
   many <- seq_len(300)
-  expect_error(mi_pairs(matrix(0:1, 300, 2), many, strata = many), "at most 65535 levels together",
+  expect_error(mi_pairs(matrix(0:1, 300, 2), many, strata = many), "at most 65535 combinations",
                class = "weft_error_input")
 })

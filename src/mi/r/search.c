@@ -19,7 +19,7 @@ static weft_status check_count(weft_ctx *ctx, size_t count)
 {
   if (count <= INT_MAX) return WEFT_OK;
   return weft_fail(ctx, WEFT_ERR_INPUT,
-                   "%zu tuples reach the minima; a result has at most 2147483647. "
+                   "%zu tuples reach the minima, but a result can have at most 2147483647. "
                    "Give `top`, or raise `min_mi`.",
                    count);
 }

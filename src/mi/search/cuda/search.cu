@@ -67,7 +67,7 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   if ((search->order == 3 && (search->top > WEFT_MI_TRIPLES_KEPT || engine == WEFT_MI_TRIPLES)) ||
       (search->order > 3 && !weft_mi_fits_quadruples(&facts, search))) {
     st = weft_fail(ctx, WEFT_ERR_DEVICE,
-                   "These tuples are not for this device: see ?mi_triples."); /* R has asked the plan before */
+                   "This device cannot search these tuples; see ?mi_triples."); /* R has asked the plan before */
     goto done;
   }
   collector.search = search;

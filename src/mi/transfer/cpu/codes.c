@@ -134,7 +134,7 @@ weft_status weft_transfer_codes(weft_ctx *ctx, const weft_column *columns, size_
     }
     for (size_t j = first; j < (size_t) end; j++) {
       if (!of_gene[j]) {
-        st = weft_fail_column(ctx, j, "must have whole numbers of at most %u levels; `bins` cuts others",
+        st = weft_fail_column(ctx, j, "must contain whole numbers with at most %u levels; `bins` discretises others",
                               WEFT_TRANSFER_LEVELS);
         goto done;
       }
