@@ -1,27 +1,32 @@
 #' Gaussian-process regression without a matrix
 #'
-#' Solves \eqn{(K + noise\, I)\, \alpha = y} by preconditioned conjugate gradients whose products are exact kernel sums,
-#' so that the \eqn{n \times n} matrix need not be stored.
+#' `gp_regression()` fits a Gaussian process to many points. The shortest call is `gp_regression(x, y)`; it returns an
+#' object whose `predict()` method gives means and standard deviations at new points. It solves
+#' \eqn{(K + noise\, I)\, \alpha = y} with preconditioned conjugate gradients whose products are exact kernel sums,
+#' without storing the \eqn{n \times n} matrix.
 #'
 #' The prior has mean zero and covariance `variance` times the kernel; `y` is not centred. The preconditioner is a
-#' pivoted Cholesky factor of low rank plus the noise, or, where that is quicker, the Cholesky factor of the whole
-#' matrix: then a step or two of conjugate gradients check and refine its solution. Predictive variances need one more
-#' solve per query; these are done in blocks.
+#' pivoted Cholesky factor of low rank plus the noise or, if this is faster, the Cholesky factor of the whole matrix,
+#' whose solution is then checked and refined by one or two steps of conjugate gradients. Predictive variances need one
+#' more solution per query; these are computed in blocks.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one per row.
-#' @param kernel one of [`?kernels`][kernels] that is positive definite in as many dimensions as `x` has.
+#' @param kernel the name of a kernel, see [`?kernels`][kernels], which must be positive definite in the dimensions of
+#'   `x`.
 #' @param bandwidth as for [kernel_sum()].
-#' @param noise variance of the noise, positive.
-#' @param variance variance of the process.
-#' @param rank of the preconditioner: a number up to 2000, or the number of points for the factor of the whole matrix.
-#'   `NULL` takes that for up to 20,000 points where it fits into a quarter of the free memory and is expected to be
-#'   quicker, and else 100.
-#' @param tolerance of the residual relative to `y`; in the prediction's variances, to the covariances.
-#' @param max_iterations the most iterations.
+#' @param noise the variance of the noise, which must be positive.
+#' @param variance the variance of the process.
+#' @param rank the rank of the preconditioner: a number up to 2000, or the number of points for the factor of the whole
+#'   matrix. By default, the whole matrix is used for up to 20,000 points if it fits into a quarter of the free memory
+#'   and is predicted to be faster, otherwise 100.
+#' @param tolerance the tolerance of the residual relative to `y` (for predictive variances, relative to the
+#'   covariances).
+#' @param max_iterations the largest number of iterations.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return An object of class `weft_gp`: `alpha`, `iterations`, `residual` and what was given. `saveRDS()` keeps it.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
+#' @return An object of class `weft_gp`: `alpha`, `iterations`, `residual` and the arguments. It can be saved with
+#'   `saveRDS()`.
 #' @export
 #' @examples
 #' y <- faithful$eruptions - mean(faithful$eruptions)
@@ -118,14 +123,13 @@ gp_product_self <- function(object, v, run) {
 
 #' Predictions of a Gaussian process
 #'
-#' @param object,x what [gp_regression()] returned.
-#' @param newdata points in rows; columns with names of the data are found by name. Missing:
-#'   the points of the regression.
-#' @param se also give the standard deviations of the process (without the noise).
+#' @param object,x an object returned by [gp_regression()].
+#' @param newdata points in rows, whose columns are matched by name; by default the points of the regression.
+#' @param se whether to return also the standard deviations of the process (without the noise).
 #' @param run see [weft_run()].
 #' @param ... for `plot()`, arguments of [graphics::plot.default()]; otherwise ignored.
-#' @return `predict()`: the mean, or with `se = TRUE` a list `fit`, `se`. `summary()`: what `glance()` gives. `print()`
-#'   and `plot()`, which draws a process on one variable with bands of 1.96 standard deviations: `x`, invisibly.
+#' @return `predict()`: the mean, or with `se = TRUE` a list of `fit` and `se`. `print()` and `plot()`: `x`, invisibly.
+#'   `plot()` draws a process on one variable with bands of 1.96 standard deviations.
 #' @export
 #' @examples
 #' g <- gp_regression(1:10, sin(1:10), bandwidth = 2)

@@ -1,48 +1,50 @@
 #' Kernel density estimates
 #'
-#' Estimates a density from points. It is evaluated at many places at once by [kernel_sum()], with its guaranteed
-#' relative error.
+#' `kde()` estimates a density from points in one or more dimensions. The shortest call is `kde(x)`; it returns an
+#' object whose `predict()` method evaluates the density at any points, and whose `plot()` method draws it. The density
+#' is evaluated with [kernel_sum()], with a guaranteed relative error.
 #'
 #' The density is \eqn{\frac{1}{n\,c \prod_j h_j} \sum_i k(q, x_i)}, where \eqn{c} is the integral of the kernel over
-#' all of space: it integrates to 1. Kernels are those of [kernel_sum()] except the polynomial one; the Cauchy kernel
-#' has a finite integral in one dimension only.
+#' the whole space, so the density integrates to 1. All kernels of [kernel_sum()] except the polynomial one can be used;
+#' the Cauchy kernel has a finite integral in one dimension only.
 #'
 #' @section Bias: A kernel estimate is too low at peaks and too high in valleys, by half of \eqn{h^2} times the second
 #'   derivative. `bias = "score"` first moves each point by half of \eqn{h^2} (or the covariance) times the score, the
-#'   gradient of the logarithm of the plain estimate, which is half of a mean shift; the bias that is left falls with
-#'   \eqn{h^4}. The result is a density again. It is for the Gaussian kernel. Bandwidths are chosen as without it,
-#'   though the best with it were 1.2 to 1.7 times as wide in ten simulated cases of 1 to 8 dimensions.
+#'   gradient of the logarithm of the plain estimate, which is half of a mean shift; the remaining bias is of order
+#'   \eqn{h^4}. The result is again a density. This needs the Gaussian kernel. Bandwidths are chosen as for the plain
+#'   estimate, although the best ones were 1.2 to 1.7 times as wide in ten simulated cases with 1 to 8 dimensions.
 #'
-#' @section Bandwidths: A number, a vector of one per dimension, or a covariance matrix is used as given. For \eqn{n}
-#'   points in
-#'   \eqn{d} dimensions with standard deviations \eqn{s_j}:
+#' @section Bandwidths: A number, a vector with one number per dimension, or a covariance matrix is used as given. For
+#'   \eqn{n} points in \eqn{d} dimensions with standard deviations \eqn{s_j}:
 #'   * `"scott"`: \eqn{s_j n^{-1/(d+4)}};
-#'   * `"silverman"`: that times \eqn{(4/(d+2))^{1/(d+4)}};
+#'   * `"silverman"`: Scott's rule times \eqn{(4/(d+2))^{1/(d+4)}};
 #'   * `"plugin"`: per dimension, the two-stage direct plug-in of Wand and Jones (1995), with pairwise functionals of
-#'     the points on a fine grid (an error of about 1e-5 of them);
-#'   * `"lscv"` and `"lcv"`: the multiple of Scott's that minimises the least-squares criterion or maximises the
-#'     leave-one-out likelihood, over a grid as in [kernel_bandwidth()] and then by golden section; of several optima,
-#'     the one with the largest bandwidth is taken, since tied points favour ever smaller ones. Without an optimum
-#'     between 0.05 and 4 times Scott's there is a warning (`weft_warning_bandwidth`).
+#'     the points on a fine grid (relative error about 1e-5);
+#'   * `"lscv"` and `"lcv"`: the multiple of Scott's bandwidth that minimises the least-squares criterion or maximises
+#'     the leave-one-out likelihood, over a grid as in [kernel_bandwidth()] and then by golden section search. If there
+#'     are several optima, the one with the largest bandwidth is used, because tied points make small bandwidths always
+#'     better. If there is no optimum between 0.05 and 4 times Scott's bandwidth, there is a warning
+#'     (`weft_warning_bandwidth`).
 #'
-#'   The first three rules are for the Gaussian kernel. For another kernel they are multiplied by the ratio of canonical
-#'   bandwidths (Marron and Nolan 1988), which smooths as much; `"lscv"` and `"lcv"` use the kernel itself.
+#'   The first three rules are defined for the Gaussian kernel. For another kernel, they are multiplied by the ratio of
+#'   canonical bandwidths (Marron and Nolan 1988), which gives the same amount of smoothing; `"lscv"` and `"lcv"` use
+#'   the kernel itself.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param bandwidth see below.
 #' @param kernel the name of a kernel, see [`?kernels`][kernels].
-#' @param rel_error greatest relative error of densities, by default 1e-4; 0 is exact.
-#' @param tree the type of the tree that is built; see [kernel_tree()]. By default, no tree is built in one dimension
-#'   for kernels that [kernel_sum()] sums along a line.
-#' @param bias `"none"`, or `"score"` for an estimate of less bias; see below.
+#' @param rel_error the largest relative error of densities, by default 1e-4; 0 for exact values.
+#' @param tree the type of the tree; see [kernel_tree()]. By default, no tree is built in one dimension for kernels that
+#'   [kernel_sum()] sums along a line.
+#' @param bias `"none"`, or `"score"` for an estimate with less bias; see below.
 #' @param seed see [kernel_sum()].
-#' @param run see [weft_run()]. With `ranks = TRUE`, the ranks of a job each give their own part of `x`, and the
-#'   density is of all points. All ranks then call `predict()` together, each with its own `newdata`; without it, each
-#'   gets the densities at its own part. Not for `"plugin"`.
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and how it was made.
-#'   `backend` is where predictions will be summed: the value that was given, where `"auto"` chooses for each
-#'   prediction. It can be saved with `saveRDS()`, including the tree.
+#' @param run see [weft_run()]. With `ranks = TRUE`, each rank of a job gives its own part of `x`, and the density is
+#'   computed from all points. All ranks then call `predict()` together, each with its own `newdata`; without `newdata`,
+#'   each rank gets the densities at its own part. Not for `"plugin"`.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
+#' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and the settings.
+#'   `backend` is the back end for predictions; `"auto"` chooses it for each prediction. The object can be saved with
+#'   `saveRDS()`, including the tree.
 #' @references
 #' Marron and Nolan (1988), Canonical kernels for density estimation, Statistics and Probability Letters 7, 195-199.
 #' Wand and Jones (1995), Kernel Smoothing, Chapman and Hall.
@@ -73,7 +75,7 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
   if (kernel == "cauchy" && ncol(x) > 1L) {
     abort_input("The Cauchy kernel has no finite integral in more than one dimension.",
                 x = sprintf("`x` has %d columns.", ncol(x)),
-                i = "Take another kernel, for example \"laplacian\".")
+                i = "Use another kernel, for example \"laplacian\".")
   }
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, bandwidth_rules, "bandwidth") else "given"
   bias <- check_choice(bias, c("none", "score"), "bias")
@@ -97,7 +99,7 @@ check_score <- function(kernel, run) {
   if (kernel != "gaussian") {
     abort_input("`bias = \"score\"` needs the Gaussian kernel.", x = sprintf("`kernel` is \"%s\".", kernel))
   }
-  if (run$ranks) abort_input("`bias = \"score\"` needs all points in one place.", x = "They are spread over ranks.")
+  if (run$ranks) abort_input("`bias = \"score\"` needs all points on one rank.", x = "They are distributed over ranks.")
 }
 
 # Points moved by A / 2 times the score, A being the bandwidth as a covariance. A point stays where its
@@ -138,13 +140,12 @@ canonical_ratio <- function(kernel, d) {
 
 #' Densities at new points
 #'
-#' @param object,x what [kde()] returned.
-#' @param newdata points in rows; columns with names of the data are found by name. Missing:
-#'   the points from which the density was made.
-#' @param log whether to give logarithms, which are finite where the density underflows. (Without it, values of the
-#'   kernel below 1e-299, before they are scaled by the bandwidth, may count as 0.)
-#' @param leave_one_out whether to leave each point out of its own density; only without `newdata`.
-#' @param rel_error greatest relative error; by default the object's.
+#' @param object,x an object returned by [kde()].
+#' @param newdata points in rows, whose columns are matched by name; by default the points of the density.
+#' @param log whether to return logarithms, which are finite even if the density underflows. (Otherwise, values of the
+#'   kernel below 1e-299, before scaling by the bandwidth, may be treated as 0.)
+#' @param leave_one_out whether to exclude each point from its own density; only without `newdata`.
+#' @param rel_error the largest relative error; by default as in `object`.
 #' @param run see [weft_run()].
 #' @param ... ignored.
 #' @return `predict()`: densities, one per row, with an attribute `"backend"` when they come from a device; `print()`:
@@ -161,7 +162,7 @@ predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out 
   check_parts(object, "kde()", kde_parts(object))
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   if (leave_one_out && !is.null(newdata)) {
-    abort_input("`leave_one_out = TRUE` is for the points of the density itself: leave `newdata` out.")
+    abort_input("`newdata` must not be given with `leave_one_out = TRUE`, which uses the points of the density.")
   }
   result <- model_sums(object, newdata, NULL, log, leave_one_out, rel_error, run)
   n <- if (leave_one_out) base::log(object$n) - base::log(max(object$n - 1, 1)) else 0
@@ -194,7 +195,8 @@ print.weft_kde <- function(x, ...) {
   cat(sprintf("Kernel density of %.0f points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s",
               x$kernel))
   print_bandwidth(x)
-  cat(sprintf("Relative error at most %g, %s tree, made in %s\n", x$rel_error, x$tree_type, seconds_text(x$seconds)))
+  cat(sprintf("Relative error at most %g, %s tree, computed in %s\n", x$rel_error, x$tree_type,
+              seconds_text(x$seconds)))
   invisible(x)
 }
 
@@ -214,9 +216,9 @@ summary.weft_kde <- function(object, ...) {
   join_ranks(of_ranks(object), "summary", c(each_rank, "object"))
   check_parts(object, "kde()", kde_parts(object)[shown_parts])
   f <- stats::predict(object, log = TRUE, leave_one_out = object$n > 1)
-  list(n = object$n, d = object$d, kernel = object$kernel, bandwidth = object$bandwidth, rule = object$rule,
-       log_likelihood = if (isTRUE(object$distributed)) ranks_sum(sum(f)) else sum(f),
-       densities = stats::quantile(exp(stats::predict(object, log = TRUE))))
+  as_summary(list(n = object$n, d = object$d, kernel = object$kernel, bandwidth = object$bandwidth,
+                  rule = object$rule, log_likelihood = if (isTRUE(object$distributed)) ranks_sum(sum(f)) else sum(f),
+                  densities = stats::quantile(exp(stats::predict(object, log = TRUE)))), "Kernel density")
 }
 
 #' @rdname predict.weft_kde

@@ -3,10 +3,10 @@
 # error; queries whose bound misses the tolerance in the end are summed exactly.
 
 kernel_approximate <- function(problem, method, split = split_weights(problem), ways = ways_of_one_rank) {
-  refuse <- function(x) abort_input(sprintf("`method = \"%s\"` cannot be used here.", method), x = x)
-  if (problem$leave_one_out) refuse("Leave-one-out sums are not approximated this way.")
+  refuse <- function(x) abort_input(sprintf("`method = \"%s\"` cannot be used for these sums.", method), x = x)
+  if (problem$leave_one_out) refuse("Leave-one-out sums have no such approximation.")
   if (problem$rel_error == 0 &&
-      problem$abs_error == 0) refuse("`rel_error` and `abs_error` are both zero: the sum is to be exact.")
+      problem$abs_error == 0) refuse("`rel_error` and `abs_error` are both 0, which asks for exact sums.")
   if (method != "nystrom" && problem$confidence == 1)
     refuse("Its bound is probabilistic: `confidence` must be below 1.")
   definite <- kernel_kinds[[problem$kernel]]$definite
@@ -24,7 +24,7 @@ kernel_approximate <- function(problem, method, split = split_weights(problem), 
   sums <- join_parts(out$sum, split, NCOL(problem$weights))
   list(sum = if (problem$log) log(sums) else sums, method = method,
        effort = effort_of(out$work, repeated = sum(out$missed)),
-       reason = sprintf("asked for; %s, %d of %d queries summed exactly", out$note, sum(out$missed),
+       reason = sprintf("requested; %s, %d of %d queries summed exactly", out$note, sum(out$missed),
                         length(out$missed)))
 }
 

@@ -1,7 +1,8 @@
 #' Score many bandwidths
 #'
-#' Gives the least-squares or likelihood cross-validation score of each bandwidth in a grid, by kernel sums over one
-#' tree.
+#' `kernel_bandwidth()` computes the cross-validation score (least-squares or likelihood) of each bandwidth in a grid.
+#' The shortest call is `kernel_bandwidth(x)`; it returns a data frame with one row per bandwidth. The scores are kernel
+#' sums over one tree.
 #'
 #' `"lscv"` is \eqn{\int \hat f^2 - \frac{2}{n} \sum_i \hat f_{-i}(x_i)}, and smaller is better. Its integral is a sum
 #' over all pairs of points of the kernel convolved with itself. This convolution is again a kernel for the Gaussian,
@@ -26,9 +27,9 @@
 #' @param rel_error relative error of the sums.
 #' @param queries the largest number of points over which the mean is taken.
 #' @param seed see [kernel_sum()].
-#' @param run see [weft_run()]. With `ranks = TRUE`, the ranks of a job each give their own part of `x`, with all
-#'   points as queries.
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
+#' @param run see [weft_run()]. With `ranks = TRUE`, the ranks of a job each give their own part of `x`, and all points
+#'   are queries.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return A data frame with a row for each value of the grid: `bandwidth` and `score`. Where `shape` has one bandwidth
 #'   per dimension, the first column is `multiple`, of `shape`. The attribute `"best"` is the best bandwidth of the
 #'   grid, as [kde()] takes it, and `"shape"` is the shape.
@@ -52,7 +53,7 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
                 x = sprintf("`x` has %d columns.", ncol(x)))
   }
   n <- rows_of_all(x, run$ranks)
-  if (n < 2) abort_input("`x` must have at least two rows to leave one out.")
+  if (n < 2) abort_input("`x` must have at least two rows for cross-validation.")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 0.5)
   queries <- check_number(queries, "queries", min = 2, whole = TRUE)
   if (is.null(shape)) {
@@ -67,7 +68,7 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
   reach <- points_reach(x)
   positive <- is.numeric(shape) && all(is.finite(shape)) && all(shape > 0)
   if (!positive || is.matrix(shape) || !length(shape) %in% c(1L, ncol(x))) {
-    abort_input(sprintf("`shape` must be one positive number or %d of them.", ncol(x)),
+    abort_input(sprintf("`shape` must contain one or %d positive numbers.", ncol(x)),
                 x = paste0("It is ", describe(shape), "."))
   }
   for (t in range(grid)) check_bandwidth(t * shape, ncol(x), reach)
@@ -157,7 +158,7 @@ scorer_over_ranks <- function(z, n, criterion, kernel, rel_error, log_shape, thr
   squared <- kernel_convolution(kernel, d)
   if (is.null(squared$kernel)) {
     abort_input(
-      "Over ranks, least-squares cross-validation needs a kernel whose convolution with itself is one of the kernels.",
+      "Least-squares cross-validation over ranks needs a kernel with a known self-convolution.",
       x = sprintf("`kernel` is \"%s\", in %d dimensions.", kernel, d),
       i = "Use the Gaussian kernel, or \"lcv\".")
   }
@@ -198,10 +199,10 @@ spread <- function(x, distributed = FALSE) {
   n <- rows_of_all(x, distributed)
   s <- if (distributed) sd_of_all(x, n) else .Call(C_weft_kernel_deviations, x, control_of_size(length(x)))
   if (n < 2 || any(!(s > 0))) {
-    abort_input("A rule for bandwidths needs columns that vary.",
+    abort_input("A bandwidth rule needs columns that vary.",
                 x = if (n < 2) sprintf("`x` has %d row.", n)
                   else sprintf("Column %d is constant.", which(!(s > 0))[1L]),
-                i = "Leave it out, or give `bandwidth` as numbers.")
+                i = "Remove it, or give `bandwidth` as numbers.")
   }
   unname(s)
 }
@@ -209,7 +210,7 @@ spread <- function(x, distributed = FALSE) {
 rule_bandwidth <- function(x, rule, kernel, run, seed) {
   d <- ncol(x)
   if (run$ranks && rule == "plugin") {
-    abort_input("The plug-in rule needs all points in one place.",
+    abort_input("The plug-in rule needs all points on one rank.",
                 i = "Over ranks, use \"scott\", \"silverman\", \"lscv\" or \"lcv\".")
   }
   deviations <- spread(x, run$ranks)
@@ -243,10 +244,10 @@ rule_bandwidth <- function(x, rule, kernel, run, seed) {
 
 warn_no_minimum <- function(rule, narrow, multiple) {
   weft_warn("bandwidth",
-            sprintf("\"%s\" finds no best bandwidth from 0.05 to 4 times Scott's: the %s, %.2g times, is taken.",
+            sprintf("\"%s\" found no optimum from 0.05 to 4 times Scott's bandwidth: using the %s (%.2g times).",
                     rule, if (narrow) "narrowest" else "widest", multiple),
-            i = if (narrow) "Tied values favour ever smaller bandwidths. \"plugin\" and \"scott\" do not."
-                else "\"plugin\" and \"scott\" need no search.")
+            i = if (narrow) "With tied values, smaller is always better; \"plugin\" and \"scott\" are not affected."
+                else "The rules \"plugin\" and \"scott\" need no search.")
 }
 
 # As optimize() has it, where scoring many costs as much as scoring one: nine at a time, twice, and the parabola through

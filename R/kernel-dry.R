@@ -26,9 +26,9 @@ dry_sum <- function(chosen, engine = NULL, seconds = NULL) {
 
 # What kernel_run() would do, as plan_method() says it.
 dry_method <- function(problem, method) {
-  if (method == "line") return(list(method = "line", reason = "asked for"))
-  if (method == "mesh") return(list(method = "mesh", mesh = mesh_anywhere(problem), reason = "asked for"))
-  if (method != "auto") return(list(method = method, reason = "asked for"))
+  if (method == "line") return(list(method = "line", reason = "requested"))
+  if (method == "mesh") return(list(method = "mesh", mesh = mesh_anywhere(problem), reason = "requested"))
+  if (method != "auto") return(list(method = method, reason = "requested"))
   if (line_pays(problem)) return(instead_of_line(problem) %||% list(method = "line", reason = "one dimension"))
   plan_method(problem, try = TRUE)
 }

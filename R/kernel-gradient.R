@@ -1,7 +1,8 @@
 #' Derivatives of kernel sums
 #'
-#' The gradients of the sums of [kernel_sum()], \eqn{\nabla_q \sum_i w_i k(|q - x_i| / h)}, and the traces of their
-#' second derivatives. The gradient of the logarithm of a density, its score, is `gradient / sum`.
+#' `kernel_gradient()` computes gradients of the sums of [kernel_sum()], \eqn{\nabla_q \sum_i w_i k(|q - x_i| / h)}, and
+#' traces of their second derivatives. The shortest call is `kernel_gradient(x, bandwidth = h)`; it returns a list with
+#' `sum` and `gradient`. The score of a density, which is the gradient of its logarithm, is `gradient / sum`.
 #'
 #' The slope of these kernels is a kernel again, g, over the same squared distance: a gradient is \eqn{c \sum_i w_i g_i
 #' A^{-1} (x_i - q)}, where A is the bandwidth as a covariance. It is therefore made of kernel sums whose weights are
@@ -16,11 +17,10 @@
 #' | `"matern52"` | `"matern32"`, of bandwidth \eqn{h \sqrt{3 / 5}} | 5/3 |
 #' | `"matern72"` | `"matern52"`, of bandwidth \eqn{h \sqrt{5 / 7}} | 7/5 |
 #'
-#' The trace of second derivatives is for `"gaussian"`, `"biweight"`, `"matern52"` and `"matern72"`, where g has a
-#' slope of this kind, too.
+#' The trace of second derivatives is available for `"gaussian"`, `"biweight"`, `"matern52"` and `"matern72"`, for which
+#' the slope of g is also a kernel.
 #'
-#' On a device all pairs are summed in double precision, in up to 32 dimensions, where these kernel sums would not be
-#' over a mesh.
+#' A device sums all pairs in double precision, in up to 32 dimensions, unless these kernel sums use a mesh.
 #'
 #' @section Errors: Sums are within `rel_error` times \eqn{\sum |w| k}, component j of a gradient times
 #'   \eqn{\sqrt{A_jj}} (the bandwidth) within `rel_error` times \eqn{c \sum |w| g}, and a trace within `rel_error`
@@ -32,9 +32,9 @@
 #' @param x,reference,weights,kernel,bandwidth see [kernel_sum()]; one column of weights, and a kernel of the table.
 #' @param rel_error from 0 to 1; see below.
 #' @param trace whether to give the traces of second derivatives.
-#' @param leave_one_out whether to leave reference `i` out of the sum of query `i`; the references must be the queries.
+#' @param leave_one_out whether to exclude reference `i` from the sum of query `i`; the references must be the queries.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return A list: `sum`, a number for each row of `x`; `gradient`, for each a row of as many numbers as `x` has
 #'   columns; and with `trace` the `trace`.
 #' @seealso [kernel_sum()], [kde()], whose `bias = "score"` uses gradients.
@@ -65,7 +65,7 @@ kernel_gradient <- function(x, reference = NULL, weights = NULL, kernel = "gauss
   }
   weights <- kernel_weights(weights, nrow(reference))
   if (NCOL(weights %||% 1) > 1L) {
-    abort_input("`weights` must be one number per reference.", x = sprintf("It has %d columns.", NCOL(weights)))
+    abort_input("`weights` must contain one number per reference.", x = sprintf("It has %d columns.", NCOL(weights)))
   }
   given <- check_bandwidth(bandwidth, ncol(query), points_reach(reference, query))
   sum_of <- function(kernel, wider, columns, rel_error) {

@@ -21,7 +21,7 @@ checked_points <- function(x, arg) {
          else matrix(x, ncol = 1L, dimnames = list(names(x), NULL))
   }
   if (!is.matrix(x) || !is.numeric(x)) {
-    abort_input(sprintf("`%s` must be a numeric matrix or data frame, points in rows.", arg),
+    abort_input(sprintf("`%s` must be a numeric matrix or data frame with points in rows.", arg),
                 x = paste0("It is ", describe(x), "."))
   }
   if (ncol(x) < 1L) abort_input(sprintf("`%s` must have at least one column.", arg))
@@ -66,19 +66,19 @@ kernel_weights <- function(weights, n) {
   if (is.null(weights)) return(NULL)
   if (is.data.frame(weights)) weights <- plain_matrix(weights)
   if (!is.numeric(weights) || (is.matrix(weights) && ncol(weights) < 1L)) {
-    abort_input("`weights` must be numbers: a vector, or a matrix with one column per sum.",
+    abort_input("`weights` must be a numeric vector, or a numeric matrix with one column per sum.",
                 x = paste0("It is ", describe(weights), "."))
   }
   if (NROW(weights) != n) {
-    abort_input(sprintf("`weights` must have one row per reference: %d.", n), x = sprintf("It has %d.", NROW(weights)))
+    abort_input(sprintf("`weights` must have one row per reference (%d).", n), x = sprintf("It has %d.", NROW(weights)))
   }
   w <- matrix(as.double(weights), n, NCOL(weights))
   range <- points_range(w)
   strange <- sum(range[3L, ])
   if (strange) abort_input("`weights` must be finite.", x = sprintf("%d are not.", strange))
   if (n && max(abs(range[1:2, ])) > 1e290) { # else sums are infinite
-    abort_input("`weights` must be from -1e290 to 1e290.",
-                x = sprintf("They are from %g to %g.", min(range[1L, ]), max(range[2L, ])))
+    abort_input("`weights` must lie between -1e290 and 1e290.",
+                x = sprintf("They range from %g to %g.", min(range[1L, ]), max(range[2L, ])))
   }
   colnames(w) <- colnames(weights)
   w
@@ -95,7 +95,7 @@ check_bandwidth <- function(bandwidth, d, reach) {
   if (is.matrix(bandwidth) && !identical(dim(bandwidth), c(1L, 1L))) return(bandwidth_matrix(bandwidth, d, reach))
   if (is.matrix(bandwidth)) bandwidth <- sqrt(max(bandwidth, 0))
   if (!length(bandwidth) %in% c(1L, d) || any(bandwidth <= 0)) {
-    abort_input(sprintf("`bandwidth` must be one positive number, %d of them, or a covariance matrix.", d),
+    abort_input(sprintf("`bandwidth` must be one or %d positive numbers, or a covariance matrix.", d),
                 x = paste0("It is ", describe(bandwidth), "."))
   }
   if (min(bandwidth) < 1e-100 || max(bandwidth) > 1e100) strange_bandwidth(range(bandwidth), reach)
@@ -109,7 +109,7 @@ bandwidth_matrix <- function(bandwidth, d, reach) {
   symmetric <- nrow(bandwidth) == d && isSymmetric(unname(bandwidth), tol = 1e-10)
   root <- if (symmetric) tryCatch(chol(bandwidth), error = function(e) NULL)
   if (is.null(root)) {
-    abort_input(sprintf("A bandwidth matrix must be a positive definite covariance of %d rows.", d),
+    abort_input(sprintf("A bandwidth matrix must be a positive definite covariance matrix with %d rows.", d),
                 x = paste0("It is ", describe(bandwidth), "."))
   }
   root <- unname(t(root))
@@ -122,8 +122,8 @@ bandwidth_matrix <- function(bandwidth, d, reach) {
 
 # Squares of distances, in and over bandwidths, must be finite.
 strange_bandwidth <- function(range, reach) {
-  abort_input("Bandwidths, and coordinates divided by them, must be from 1e-100 to 1e100, coordinates up to 1e150.",
-              x = sprintf("The bandwidths are from %g to %g, coordinates up to %g.", range[1L], range[2L], reach))
+  abort_input("Bandwidths and coordinates in bandwidths must lie between 1e-100 and 1e100, coordinates below 1e150.",
+              x = sprintf("Bandwidths range from %g to %g, coordinates up to %g.", range[1L], range[2L], reach))
 }
 
 # Points as native code takes them; with a scale relative to the first reference.

@@ -135,7 +135,7 @@ check_definite <- function(kernel, d) {
   most <- kernel_kinds[[kernel]]$definite
   if (d > most) {
     abort_input(sprintf("The %s kernel is positive definite in up to %d dimensions.", kernel, most),
-                x = sprintf("`x` has %d columns.", d), i = "Take another kernel, for example \"matern52\".")
+                x = sprintf("`x` has %d columns.", d), i = "Use another kernel, for example \"matern52\".")
   }
 }
 

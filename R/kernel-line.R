@@ -26,16 +26,16 @@ instead_of_line <- function(problem) {
   if (short || problem$leave_one_out || problem$confidence < 1 || !has_mesh(problem)) return(NULL)
   mesh <- mesh_anywhere(problem, line / 2 * slowness("core"))
   if (!mesh_pays(mesh, if (isTRUE(mesh$on_device)) Inf else line, limits[["mesh_over_others"]])) return(NULL)
-  list(method = "mesh", mesh = mesh, reason = sprintf("about %s over a mesh, %s along a line on one thread",
+  list(method = "mesh", mesh = mesh, reason = sprintf("about %s with a mesh, %s along a line on one thread",
                                                       seconds_text(mesh$seconds), seconds_text(line)))
 }
 
-kernel_line <- function(problem, reason = "asked for") {
+kernel_line <- function(problem, reason = "requested") {
   if (!has_line(problem$kernel, ncol(problem$reference))) {
-    abort_input("`method = \"line\"` is for one dimension and all kernels but the Cauchy and polynomial ones.",
+    abort_input("`method = \"line\"` needs one dimension and a kernel other than \"cauchy\" and \"polynomial\".",
                 x = sprintf("`kernel` is \"%s\", in %d dimensions.", problem$kernel, ncol(problem$reference)))
   }
-  cpu_only(problem$backend, "Sums along a line are taken")
+  cpu_only(problem$backend, "Sums along a line are computed")
   split <- split_weights(problem, spare = TRUE)
   reference <- list(columns = problem$reference) # one column lies in memory as one row does
   query <- if (problem$self) reference else list(columns = problem$query)
@@ -45,7 +45,7 @@ kernel_line <- function(problem, reason = "asked for") {
   task$abs_error <- problem$abs_error
   out <- .Call(C_weft_kernel_line, task, if (split$both) split$part - 1L, problem$control)
   list(sum = join_parts(out$sum, split, NCOL(problem$weights)), method = "line", backend = "cpu", effort = out$effort,
-       reason = sprintf("%s; %.0f cells met, %.3g of the pairs computed", reason, out$effort[["nodes"]],
+       reason = sprintf("%s; %.0f cells visited, a fraction %.3g of the pairs computed", reason, out$effort[["nodes"]],
                         out$effort[["pairs"]] / (as.double(nrow(problem$query)) * nrow(problem$reference))))
 }
 

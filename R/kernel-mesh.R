@@ -83,25 +83,25 @@ kernel_mesh <- function(problem, mesh, reason) {
   if (length(out$missed)) sums[out$missed + 1L, ] <- sums_of_some(problem, out$missed + 1L)
   list(sum = sums, method = "mesh", backend = chosen$name,
        effort = effort_of(length(out$missed) * as.double(nrow(problem$reference)), mesh$nodes, length(out$missed)),
-       reason = sprintf("%s; %.3g nodes, %g bandwidths apart, error %.2g of the weights, %d queries summed otherwise",
+       reason = sprintf("%s; %.3g nodes, %g bandwidths apart, error %.2g of the weights, %d queries summed without it",
                         reason, mesh$nodes, signif(mesh$choice[["spacing"]], 2), out$error, length(out$missed)))
 }
 
 mesh_asked_for <- function(problem) {
   if (!has_mesh(problem)) {
-    abort_input("`method = \"mesh\"` is for the Gaussian kernel in up to three dimensions, within an error.",
+    abort_input("`method = \"mesh\"` needs the Gaussian kernel, at most three dimensions and an error above 0.",
                 x = sprintf("`kernel` is \"%s\", in %d dimensions, with `rel_error` %g and `abs_error` %g.",
                             problem$kernel, ncol(problem$reference), problem$rel_error, problem$abs_error))
   }
   mesh <- mesh_anywhere(problem)
   most <- kernel_limits()[["mesh_nodes_asked"]]
   fits <- !is.null(mesh) && mesh$nodes <= most
-  result <- if (fits) kernel_mesh(problem, mesh, "asked for")
+  result <- if (fits) kernel_mesh(problem, mesh, "requested")
   if (!is.null(result)) return(result)
   abort_input(
-    "No mesh is right for these sums.",
+    "`method = \"mesh\"` cannot be used for these sums.",
     x = if (is.null(mesh)) sprintf("The errors allow less than %g of the summed weights.", least_mesh_error)
-      else sprintf("It would have %.3g nodes; up to %g are allowed.", mesh$nodes, most),
+      else sprintf("The mesh would have %.3g nodes; at most %g are allowed.", mesh$nodes, most),
     i = "Use `method = \"auto\"`."
   )
 }

@@ -14,8 +14,9 @@ check_parts <- function(object, made_by, parts) {
 }
 
 damaged_model <- function(made_by, part) {
-  abort_input(sprintf("The model must be as `%s` made it.", made_by), x = sprintf("Its part `%s` is damaged.", part),
-              i = sprintf("Make it again with `%s`.", made_by))
+  abort_input(sprintf("The model must be unchanged since `%s` returned it.", made_by),
+              x = sprintf("Its part `%s` is damaged.", part),
+              i = sprintf("Fit it again with `%s`.", made_by))
 }
 
 # The parts that hold the points: d columns of `data`, n rows but over ranks. `kernels`: those that the model may have.
@@ -122,7 +123,7 @@ match_columns <- function(newdata, object) {
   if (is.numeric(newdata) && is.null(dim(newdata)) && object$d > 1L) newdata <- matrix(newdata, 1L)
   newdata <- kernel_points(newdata, "newdata")
   if (ncol(newdata) != object$d) {
-    abort_input(sprintf("`newdata` must have %d columns, as the points had.", object$d),
+    abort_input(sprintf("`newdata` must have %d columns, like the points of the model.", object$d),
                 x = sprintf("It has %d.", ncol(newdata)))
   }
   newdata

@@ -1,12 +1,15 @@
 #' Kernel principal components
 #'
-#' Finds the leading eigenvectors of the centred kernel matrix \eqn{H K H} by a block Krylov iteration whose products
-#' are exact kernel sums. For up to 5,000 points, these use the matrix itself, which is then held during the call (200
-#' MB) where it fits into a quarter of the free memory; otherwise, the kernels are evaluated anew for each product.
+#' `kernel_pca()` finds kernel principal components. The shortest call is `kernel_pca(x)`; it returns an object with
+#' eigenvalues, eigenvectors and scores. The leading eigenvectors of the centred kernel matrix \eqn{H K H} come from a
+#' block Krylov iteration whose products are exact kernel sums. For up to 5,000 points, the matrix is stored during the
+#' call (200 MB) if it fits into a quarter of the free memory; otherwise, the kernels are evaluated again for each
+#' product.
 #'
-#' Scores of the training points have length \eqn{\sqrt{\lambda}}: column j of the scores is \eqn{\sqrt{\lambda_j}\,
-#' u_j}. `predict()` projects new points, \eqn{\sum_i u_{ij} \tilde k(q, x_i) / \sqrt{\lambda_j}} with the centred
-#' kernel \eqn{\tilde k}, and gives the scores themselves at the training points.
+#' Scores of the training points have length \eqn{\sqrt{\lambda}}: column j of the scores is
+#' \eqn{\sqrt{\lambda_j}\, u_j}. `predict()` projects new points,
+#' \eqn{\sum_i u_{ij} \tilde k(q, x_i) / \sqrt{\lambda_j}} with the centred kernel \eqn{\tilde k}, and returns the
+#' scores at the training points.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param k the number of components.
@@ -15,9 +18,9 @@
 #' @param max_iterations the largest number of blocks.
 #' @param seed see [kernel_sum()]; `seed` sets the starting block.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. `saveRDS()`
-#'   keeps it.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
+#' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. It can be
+#'   saved with `saveRDS()`.
 #' @export
 #' @examples
 #' p <- kernel_pca(iris[1:4], 2, bandwidth = 2)
@@ -129,12 +132,12 @@ block_krylov <- function(product, n, k, tolerance, max_iterations, key, control)
 
 #' Project new points onto kernel principal components
 #'
-#' @param object,x what [kernel_pca()] returned.
-#' @param newdata points in rows; columns with names of the data are found by name. Missing: the training points.
+#' @param object,x an object returned by [kernel_pca()].
+#' @param newdata points in rows, whose columns are matched by name; by default the training points.
 #' @param run see [weft_run()].
 #' @param ... for `plot()`, arguments of [graphics::plot.default()]; otherwise ignored.
-#' @return `predict()`: a matrix of scores; `summary()`: what `glance()` gives; `print()` and `plot()`, which draws the
-#'   scores of the first two components, or of the only one: `x`, invisibly.
+#' @return `predict()`: a matrix of scores; `print()` and `plot()`: `x`, invisibly. `plot()` draws the scores of the
+#'   first two components, or of the only one.
 #' @export
 #' @examples
 #' p <- kernel_pca(iris[1:4], 2, bandwidth = 2)

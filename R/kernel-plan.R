@@ -97,8 +97,8 @@ plan_method <- function(problem, try = FALSE) {
   d <- ncol(problem$reference)
   if (problem$backend == "cuda") {
     plan <- device_plan(problem, try)
-    plan$reason <- switch(plan$method, mesh = sprintf("about %s over a mesh", seconds_text(plan$seconds)),
-                          sprintf("a sample shows %s pairs to be near each other",
+    plan$reason <- switch(plan$method, mesh = sprintf("about %s with a mesh", seconds_text(plan$seconds)),
+                          sprintf("a sample suggests that %s pairs are close",
                                   if (plan$method == "tree") "few" else "many"))
     return(plan)
   }
@@ -113,7 +113,7 @@ plan_method <- function(problem, try = FALSE) {
   cut <- max(1, 2 * d / log2(max(n, 64) / 32))^2
   if (work < limits[["min_work"]] || direct < limits[["min_seconds"]] * cut ||
       direct < limits[["min_over_trees"]] * build) {
-    return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take",
+    return(list(method = "direct", reason = sprintf("about %s directly, which is less than a tree would take",
                                                     seconds_text(direct * here))))
   }
   no_less <- problem$rel_error == 0 && problem$abs_error == 0 && !is_compact(problem$kernel) # than all pairs
@@ -124,7 +124,7 @@ plan_method <- function(problem, try = FALSE) {
   if (!is.null(at_once)) return(at_once)
   if (mesh_pays(mesh, min(direct, by_trees), limits[["mesh_over_others"]])) {
     return(list(method = "mesh", mesh = mesh,
-                reason = sprintf("about %s over a mesh, %s directly", seconds_text(mesh_here),
+                reason = sprintf("about %s with a mesh, %s directly", seconds_text(mesh_here),
                                  seconds_text(direct * here))))
   }
   trees <- native_trees(problem)
@@ -135,18 +135,18 @@ plan_method <- function(problem, try = FALSE) {
     if (!is.null(device)) return(device)
     if (!try) {
       return(list(method = if (limits[["trees_over_direct"]] * tree < direct) "tree" else "direct", trees = trees,
-                  chosen = on_cpu, reason = sprintf("about %s by trees, %s directly", seconds_text(tree * here),
+                  chosen = on_cpu, reason = sprintf("about %s with trees, %s directly", seconds_text(tree * here),
                                    seconds_text(direct * here))))
     }
   }
   otherwise <- list(method = "direct", chosen = on_cpu, reason = sprintf("about %s directly",
                                                                          seconds_text(direct * here)))
   if (mesh_pays(mesh, direct)) {
-    otherwise <- list(method = "mesh", mesh = mesh, reason = sprintf("about %s over a mesh", seconds_text(mesh_here)))
+    otherwise <- list(method = "mesh", mesh = mesh, reason = sprintf("about %s with a mesh", seconds_text(mesh_here)))
   }
-  begun <- list(method = "tree", trees = trees, chosen = on_cpu, reason = paste0(otherwise$reason, ", less by trees"),
+  begun <- list(method = "tree", trees = trees, chosen = on_cpu, reason = paste0(otherwise$reason, ", less with trees"),
                 budget = min(direct, if (otherwise$method == "mesh") mesh$seconds) / unit, otherwise = otherwise)
-  begun$otherwise$reason <- paste0(otherwise$reason, ", longer by trees")
+  begun$otherwise$reason <- paste0(otherwise$reason, ", longer with trees")
   begun$otherwise$trees <- trees
   begun
 }
@@ -156,7 +156,7 @@ device_at_once <- function(problem, least, mesh) {
   if (problem$backend != "auto" || !device_may_pay(least)) return(NULL)
   device <- device_plan(problem, mesh)
   device$chosen <- choose_backend("auto", cost(least, device$seconds))
-  device$reason <- "the device is faster than any way on the CPU"
+  device$reason <- "the device is faster than any method on the CPU"
   if (device$chosen$name == "cuda") device
 }
 

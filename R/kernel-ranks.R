@@ -18,7 +18,8 @@
 kernel_over_ranks <- function(problem, method = "auto") {
   me <- ranks_start()
   if (method == "nystrom") {
-    abort_input("A reduced set of the references of all ranks cannot be computed.", x = "`method` is \"nystrom\".",
+    abort_input("There is no reduced set for references that are distributed over ranks.",
+                x = "`method` is \"nystrom\".",
                 i = "Use \"auto\", \"direct\", \"tree\", \"montecarlo\" or \"features\".")
   }
   if (me$size == 1L) return(kernel_run(problem, method))
@@ -354,7 +355,7 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
   p$trees <- function() list(reference = grow(), query = query_tree)
   plan <- if (p$backend == "cuda") list(method = "direct", reason = "a device sums directly over ranks")
           else if (method == "auto") plan_method(p)
-          else list(method = method, reason = "asked for")
+          else list(method = method, reason = "requested")
   if (p$leave_one_out) plan$chosen <- cpu_only(p$backend, "Leave-one-out sums over ranks run")
   work$reason <- plan$reason
   work$method <- plan$method

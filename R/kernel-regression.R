@@ -1,27 +1,28 @@
 #' Kernel regression
 #'
-#' Computes the local mean of Nadaraya and Watson, \eqn{\hat m(q) = \sum_i k(q, x_i) y_i / \sum_i k(q, x_i)}, with the
-#' numerator and the denominator from one pass of [kernel_sum()].
+#' `kernel_regression()` fits a smooth curve or surface to responses. The shortest call is `kernel_regression(x, y)`; it
+#' returns an object for `predict()` and `plot()`. The estimate is the local mean of Nadaraya and Watson,
+#' \eqn{\hat m(q) = \sum_i k(q, x_i) y_i / \sum_i k(q, x_i)}, with the numerator and the denominator from one pass of
+#' [kernel_sum()].
 #'
-#' Responses are taken relative to their mean \eqn{\bar y}. With `rel_error` \eqn{\varepsilon}, the numerator is
-#' within
-#' \eqn{\varepsilon \sum k |y_i - \bar y|} and the denominator within \eqn{\varepsilon \sum k}. Where no reference is
-#' within reach of a compact kernel, or all are so far away that the denominator is below \eqn{10^{-290}} of the
-#' weights, the regression is `NA`.
+#' Responses are taken relative to their mean \eqn{\bar y}. With `rel_error` \eqn{\varepsilon}, the numerator is within
+#' \eqn{\varepsilon \sum k |y_i - \bar y|} and the denominator within \eqn{\varepsilon \sum k}. The regression is `NA`
+#' if no reference is within reach of a compact kernel, or if all are so far away that the denominator is below
+#' \eqn{10^{-290}} of the weights.
 #'
-#' `bandwidth = "cv"` takes the multiple of Scott's rule with the least mean square leave-one-out error, where points
-#' that no other reaches are predicted by \eqn{\bar y}. In four and more dimensions, `scores` are means over a random
-#' sample of 5,000 points where there are more, and the search around the best of them takes a sample of 10,000; each
+#' `bandwidth = "cv"` uses the multiple of Scott's rule with the smallest mean squared leave-one-out error; points that
+#' are out of reach of all others are predicted by \eqn{\bar y}. In four or more dimensions, `scores` are means over a
+#' random sample of at most 5,000 points, and the search around the best score uses a sample of 10,000 points; each
 #' point of a sample is compared with all others. Without a `seed`, the samples are the same in every call.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one per row.
 #' @param bandwidth `"cv"`, `"scott"`, `"silverman"`, or numbers as for [kernel_sum()].
-#' @param weights `NULL`, or one number per row, not negative.
+#' @param weights `NULL`, or one non-negative number per row.
 #' @param kernel,rel_error,tree,seed see [kde()].
-#' @param run see [weft_run()]. With `ranks = TRUE`, the ranks of a job each give their own part of `x`, `y` and
-#'   `weights`; see [kde()].
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
+#' @param run see [weft_run()]. With `ranks = TRUE`, each rank of a job gives its own part of `x`, `y` and `weights`;
+#'   see [kde()].
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return An object of class `weft_kernel_regression`, which can be saved with `saveRDS()`, including the tree.
 #' @seealso [predict.weft_kernel_regression()]
 #' @export
@@ -71,18 +72,18 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
 check_response <- function(y, n, distributed = FALSE) {
   y <- readable_numbers(y, "y")
   if (!is_numeric_vector(y) || length(y) != n) {
-    abort_input(sprintf("`y` must be finite numbers, one per row of `x`: %d.", n),
+    abort_input(sprintf("`y` must contain one finite number per row of `x` (%d).", n),
                 x = paste0("It is ", describe(y), "."))
   }
   bad <- which(!is.finite(y) | abs(y) > 1e100)
   if (length(bad)) {
-    abort_input("`y` must be numbers from -1e100 to 1e100.",
-                x = sprintf("%d are missing, infinite or greater, the first is number %d.", length(bad), bad[1L]))
+    abort_input("`y` must contain numbers from -1e100 to 1e100.",
+                x = sprintf("%d are missing, infinite or larger; the first is element %d.", length(bad), bad[1L]))
   }
   greatest <- max(abs(y), 0)
   if (!distributed && greatest > 0 && greatest < 1e-100) { # squares would vanish
-    abort_input("The greatest magnitude in `y` must be 0 or at least 1e-100.", x = sprintf("It is %g.", greatest),
-                i = "Choose a smaller unit.")
+    abort_input("The largest absolute value in `y` must be 0 or at least 1e-100.", x = sprintf("It is %g.", greatest),
+                i = "Rescale `y`.")
   }
   as.double(y)
 }
@@ -93,7 +94,7 @@ check_case_weights <- function(weights, n, distributed = FALSE) {
   valid <- is_numeric_vector(weights) && length(weights) == n && all(is.finite(weights)) &&
     all(weights >= 0 & weights <= 1e100)
   if (!valid || (if (distributed) ranks_sum(sum(weights)) else sum(weights)) < 1e-100) {
-    abort_input(sprintf("`weights` must be %d numbers from 0 to 1e100, with a sum of at least 1e-100.", n),
+    abort_input(sprintf("`weights` must contain %d numbers from 0 to 1e100 whose sum is at least 1e-100.", n),
                 x = paste0("It is ", describe(weights), "."))
   }
   as.double(weights)
@@ -182,21 +183,20 @@ cv_score <- function(z, y, w, sums, run, most) {
 
 #' Predictions of a kernel regression
 #'
-#' @param object,x what [kernel_regression()] returned.
-#' @param newdata points in rows; columns with names of the data are found by name. Missing:
-#'   the points from which the regression was made.
+#' @param object,x an object returned by [kernel_regression()].
+#' @param newdata points in rows, whose columns are matched by name; by default the points of the regression.
 #' @param interval `"none"` or `"confidence"`: pointwise bands \eqn{\hat m \pm z\, \hat\sigma(q) \sqrt{\rho / \sum_i
 #'   k}}, where
 #'   \eqn{\hat\sigma^2} is the local mean of the squared leave-one-out residuals and \eqn{\rho = \int k^2 / \int k}.
 #'   They do not account for the bias.
-#' @param level of the bands.
-#' @param leave_one_out whether to leave each point out of its own prediction; only without `newdata`.
+#' @param level the level of the bands.
+#' @param leave_one_out whether to exclude each point from its own prediction; only without `newdata`.
 #' @param run see [weft_run()].
 #' @param rel_error see [kernel_sum()].
-#' @param n how many points to draw the curve with.
+#' @param n the number of points of the curve.
 #' @param ... ignored by `predict()` and `print()`, passed on to [graphics::plot.default()] by `plot()`.
-#' @return `predict()`: numbers, which are `NA` where nothing is in reach; with an interval, a matrix with the columns
-#'   `fit`, `lwr` and `upr`. `summary()`: what `glance()` gives. The others: `x`, invisibly.
+#' @return `predict()`: numbers, which are `NA` if no point is within reach; with an interval, a matrix with the columns
+#'   `fit`, `lwr` and `upr`. `print()` and `plot()`: `x`, invisibly.
 #' @export
 #' @examples
 #' r <- kernel_regression(faithful$waiting, faithful$eruptions, bandwidth = 4, kernel = "epanechnikov")
@@ -210,7 +210,7 @@ predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c(
   level <- check_number(level, "level", min = 0, max = 1)
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   if (leave_one_out && !is.null(newdata)) {
-    abort_input("`leave_one_out = TRUE` is for the points of the regression itself: leave `newdata` out.")
+    abort_input("`newdata` must not be given with `leave_one_out = TRUE`, which predicts at the points of the model.")
   }
   with_bands <- interval == "confidence"
   sums <- regression_sums(object, newdata, leave_one_out, with_bands, rel_error, run)
@@ -282,7 +282,7 @@ print.weft_kernel_regression <- function(x, ...) {
   cat(sprintf("Kernel regression on %.0f points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s",
               x$kernel))
   print_bandwidth(x)
-  cat(sprintf("Leave-one-out R squared %.3f, made in %s\n", x$r_squared, seconds_text(x$seconds)))
+  cat(sprintf("Leave-one-out R squared %.3f, computed in %s\n", x$r_squared, seconds_text(x$seconds)))
   invisible(x)
 }
 

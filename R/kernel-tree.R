@@ -1,22 +1,23 @@
 #' Trees for kernel sums
 #'
-#' A binary tree of points, which is built once and used by many calls of [kernel_sum()], with different weights,
-#' kernels and bandwidths.
+#' `kernel_tree()` builds a binary tree of points, which saves time if [kernel_sum()] is called several times with
+#' different weights, kernels or bandwidths. The shortest call is `kernel_tree(x)`; the result is given as
+#' `control = list(tree = )`.
 #'
 #' The types differ in how a node is split: `"kd"` at the median of its widest coordinate, `"ball"` along the line
 #' through two far points, `"vp"` by the distance from a vantage point, `"rp"` along a random direction. All splits are
-#' by rank, so that leaves are full. Nodes store the box around their points and, except in kd-trees, a ball too.
-#' kd-trees are built fastest, and are best in few dimensions.
+#' by rank, so leaves are full. Nodes store the box around their points and, except in kd-trees, also a ball. kd-trees
+#' are built fastest, and are best in few dimensions.
 #'
-#' A tree is an ordinary R object: `saveRDS()` and `readRDS()` keep it. It contains the version of its format; for a
-#' tree of another version, an error says to build it again.
+#' A tree is an ordinary R object that can be saved with `saveRDS()`. It contains the version of its format, and
+#' functions stop with an error if it comes from another version.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param type `"kd"`, `"ball"`, `"vp"` or `"rp"`.
 #' @param leaf_size the largest number of points in a leaf. Multiples of 32 suit the vector code.
-#' @param seed for type `"rp"`; the default draws a key from R's random numbers.
+#' @param seed a whole number for type `"rp"`; by default, it is drawn from R's generator.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error.
+#' @param ... not used; unknown arguments cause an error.
 #' @return An object of class `weft_kernel_tree`.
 #' @export
 #' @examples
@@ -50,9 +51,10 @@ tree_types <- c("kd", "ball", "vp", "rp")
 
 grow_tree <- function(points, type, leaf_size, key, control) {
   if (ceiling(ncol(points$x) / leaf_size) >= 2^30) {
-    abort_input("A tree must have fewer than 2^30 leaves.", x = sprintf("%d points make %.0f of %g.", ncol(points$x),
+    abort_input("A tree must have fewer than 2^30 leaves.",
+                x = sprintf("%d points give %.0f leaves of size %g.", ncol(points$x),
                                                                         ceiling(ncol(points$x) / leaf_size), leaf_size),
-                i = "Use a greater `leaf_size`.")
+                i = "Use a larger `leaf_size`.")
   }
   .Call(C_weft_tree_grow, points, list(type = type, leaf_size = leaf_size, key = as.double(key)), control)
 }
@@ -75,7 +77,7 @@ check_tree <- function(tree, points = NULL) {
   wrong <- wrong_in_tree(tree$native, tree$n, tree$d, tree$type, points)
   if (is.null(wrong)) return(tree)
   if (wrong == "points") {
-    abort_input("`tree` must be a tree of `reference`.", x = "Its points are others, or in another order.")
+    abort_input("`tree` must be built from `reference`.", x = "Its points differ or have another order.")
   }
   damaged_tree(wrong)
 }
@@ -83,7 +85,7 @@ check_tree <- function(tree, points = NULL) {
 # All but its arrays.
 check_tree_shape <- function(tree) {
   if (!inherits(tree, "weft_kernel_tree") || !is.list(tree)) {
-    abort_input("`tree` must come from `kernel_tree()`.", x = paste0("It is ", describe(tree), "."))
+    abort_input("`tree` must be an object returned by `kernel_tree()`.", x = paste0("It is ", describe(tree), "."))
   }
   check_format(tree, "tree")
   parts <- list(type = function(v) is_word(v, tree_types), n = is_count, d = function(v) is_count(v, 1),
@@ -97,7 +99,8 @@ check_tree_shape <- function(tree) {
 }
 
 damaged_tree <- function(part) {
-  abort_input("`tree` must be as `kernel_tree()` made it.", x = sprintf("Its part `%s` is damaged.", part),
+  abort_input("`tree` must be unchanged since `kernel_tree()` returned it.",
+              x = sprintf("Its part `%s` is damaged.", part),
               i = "Build it again with `kernel_tree()`.")
 }
 
@@ -137,8 +140,8 @@ native_trees <- function(problem, only_query = FALSE) {
 #'
 #' `plot()` draws the boxes of a tree of two dimensions level by level over its points.
 #'
-#' @param x what [kernel_tree()] returned.
-#' @param depth deepest level to draw, the root being 0.
+#' @param x an object returned by [kernel_tree()].
+#' @param depth the deepest level to draw; the root has level 0.
 #' @param ... passed on to [graphics::plot.default()] by `plot()`, ignored by `print()`.
 #' @return `x`, invisibly.
 #' @examples
@@ -149,7 +152,7 @@ native_trees <- function(problem, only_query = FALSE) {
 print.weft_kernel_tree <- function(x, ...) {
   check_tree_shape(x)
   nodes <- max(0, 2 * ceiling(x$n / x$leaf_size) - 1)
-  cat_wrapped(sprintf(paste("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %.0f nodes, leaves of at",
+  cat_wrapped(sprintf(paste("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %.0f nodes, leaf size at",
                             "most %d (built in %s)"),
               x$type, x$n, x$d, if (x$d == 1L) "" else "s", nodes, x$leaf_size, seconds_text(x$seconds)))
   invisible(x)
@@ -158,23 +161,31 @@ print.weft_kernel_tree <- function(x, ...) {
 #' @rdname print.weft_kernel_tree
 #' @export
 plot.weft_kernel_tree <- function(x, depth = 6, ...) {
+  picture <- tree_picture(x, depth, "x")
+  settings <- list(x = picture$points[, 1L], y = picture$points[, 2L], pch = 16, cex = 0.3, col = "#9aa5b1",
+                   xlab = picture$names[1L], ylab = picture$names[2L], main = picture$title)
+  do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
+  box <- picture$boxes
+  graphics::rect(box$xmin, box$ymin, box$xmax, box$ymax, lwd = 0.6 + 1.6 / (1 + box$level),
+                 border = grDevices::hcl.colors(depth + 3, "Viridis")[box$level + 1L])
+  invisible(x)
+}
+
+# list(points, names, title, boxes: the nodes down to a depth, deepest first).
+tree_picture <- function(x, depth, arg) {
   x <- check_tree(x)
-  if (x$d != 2L) abort_input("`x` must be a tree of two dimensions to be drawn.", x = sprintf("It has %d.", x$d))
-  if (!x$n) abort_input("`x` must have points to be drawn.")
+  if (x$d != 2L) {
+    abort_input(sprintf("`%s` must have two dimensions to be drawn.", arg), x = sprintf("It has %d.", x$d))
+  }
+  if (!x$n) abort_input(sprintf("`%s` must have points to be drawn.", arg))
   depth <- check_number(depth, "depth", min = 0, max = 40, whole = TRUE)
   level <- tree_levels(x$native$child)
-  points <- t(x$native$x)
-  names <- x$names %||% c("x1", "x2")
-  settings <- list(x = points[, 1L], y = points[, 2L], pch = 16, cex = 0.3, col = "#9aa5b1", xlab = names[1L],
-                   ylab = names[2L], main = sprintf("%s tree, %d points", x$type, x$n))
-  do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   shown <- which(level <= depth)
   shown <- shown[order(-level[shown])]
-  colours <- grDevices::hcl.colors(depth + 3, "Viridis")
   box <- x$native$box[, shown, drop = FALSE]
-  graphics::rect(box[1L, ], box[2L, ], box[3L, ], box[4L, ], border = colours[level[shown] + 1L],
-                 lwd = 0.6 + 1.6 / (1 + level[shown]))
-  invisible(x)
+  list(points = t(x$native$x), names = x$names %||% c("x1", "x2"),
+       title = sprintf("%s tree, %d points", x$type, x$n),
+       boxes = data.frame(xmin = box[1L, ], ymin = box[2L, ], xmax = box[3L, ], ymax = box[4L, ], level = level[shown]))
 }
 
 # Nodes are in breadth-first order, children after their parents.

@@ -1,9 +1,9 @@
 #' Kernel sums with guaranteed error
 #'
-#' `kernel_sum()` adds up a kernel, such as a Gaussian, over many points:
-#' \eqn{f(q) = \sum_i w_i\, k(q, x_i)} at every query \eqn{q}. The shortest call is `kernel_sum(x, bandwidth = h)`,
-#' which sums over the rows of `x`, at each of these rows. It returns one number for each row. This sum is exact, or
-#' within a bound that you choose and that holds for every query.
+#' `kernel_sum()` adds up a kernel, such as a Gaussian, over many points: \eqn{f(q) = \sum_i w_i\, k(q, x_i)} at every
+#' query \eqn{q}. The shortest call is `kernel_sum(x, bandwidth = h)`, which sums over the rows of `x`, at each of these
+#' rows. It returns one number for each row. The sum is exact, or within an error bound that you choose and that holds
+#' for every query.
 #'
 #' [`?kernels`][kernels] lists the kernels with their formulas. `vignette("a-million-points")` describes the methods,
 #' their bounds, lower precision, CUDA devices and ranks.
@@ -15,8 +15,8 @@
 #' @param x the queries, at which to sum: a numeric matrix or data frame with one point per row, or a vector of numbers
 #'   in one dimension. Its columns match the columns of `reference` by position.
 #' @param reference the points over which to sum; by default, these are the rows of `x`.
-#' @param weights `NULL` for 1, a vector with one number per reference, or a matrix with one column per sum. Weights
-#'   may have any sign.
+#' @param weights `NULL` for weights of 1, a vector with one number per reference, or a matrix with one column per sum.
+#'   Weights may have any sign.
 #' @param kernel the name of a kernel, see [`?kernels`][kernels], or [kernel_polynomial()].
 #' @param bandwidth one number, the width of the kernel; one number per dimension; or a covariance matrix, for
 #'   Mahalanobis distances.
@@ -24,18 +24,18 @@
 #' @param method `"auto"` chooses `"direct"`, `"tree"`, `"line"` or `"mesh"` by predicted work. `"montecarlo"`,
 #'   `"features"` and `"nystrom"` are approximations for smooth kernels in many dimensions.
 #' @param log whether to return the logarithms of sums.
-#' @param leave_one_out whether to leave reference `i` out of the sum of query `i`. The references must be the queries.
+#' @param leave_one_out whether to exclude reference `i` from the sum of query `i`; the references must be the queries.
 #' @param control a list of settings that are rarely needed:
 #'   * `abs_error`: a permitted absolute error, in addition to `rel_error`. The default is 0.
 #'   * `confidence`: the probability with which the bound holds for a query and column. The default is 1.
 #'   * `nodes`: how trees estimate their nodes: `"auto"`, `"bounds"`, `"series"` or `"samples"`.
-#'   * `tree`: a [kernel_tree()] of the references, so that it is built only once. It may stand in place of `reference`.
+#'   * `tree`: a [kernel_tree()] of the references, which avoids building it again. It can replace `reference`.
 #'   * `precision`: `"double"` (the default), `"single"` or `"tensor"`.
 #' @param seed a whole number for random draws and for trees of type `"rp"`; by default, it comes from R's generator.
-#' @param run see [weft_run()]. Devices share the queries. Each rank gives its own part of the data.
-#' @param ... not used: any further argument is an error that names the argument that was probably meant.
+#' @param run see [weft_run()]. Queries are distributed over devices. Each rank gives its own part of the data.
+#' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `x`. Results
-#'   of a device have an attribute `"backend"`.
+#'   from a device have an attribute `"backend"`.
 #' @seealso [`?kernels`][kernels], [kde()], [kernel_regression()], [kernel_tree()]
 #' @export
 #' @examples
@@ -55,8 +55,8 @@ kernel_sum <- function(x, reference = NULL, weights = NULL, kernel = "gaussian",
   need_args("x")
   check_seed(seed)
   if (is.null(x)) {
-    abort_input("`x` must be points.", x = "It is NULL.",
-                i = "For the sums at the references, give these as `x`.")
+    abort_input("`x` must contain points.", x = "It is NULL.",
+                i = "To sum at the references, give them as `x`.")
   }
   problem <- kernel_problem(x, reference, weights, kernel, bandwidth, rel_error, control$abs_error,
                             control$confidence, control$tree, log, leave_one_out, run)
@@ -71,11 +71,11 @@ kernel_sum <- function(x, reference = NULL, weights = NULL, kernel = "gaussian",
                 i = "Use \"auto\", \"direct\" or \"tree\".")
   }
   if (run$ranks && precision != "double") {
-    abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
+    abort_input("Sums over ranks need double precision.", x = sprintf("`precision` is \"%s\".", precision))
   }
   if (run$ranks && problem$nodes == "series") {
-    abort_input("Sums over ranks estimate nodes by bounds or samples.", x = "`nodes` is \"series\".",
-                i = "Use \"auto\", which is \"bounds\" there, or \"samples\".")
+    abort_input("Sums over ranks need `nodes` \"auto\", \"bounds\" or \"samples\".", x = "`nodes` is \"series\".",
+                i = "Over ranks, \"auto\" means \"bounds\".")
   }
   if (run$dry_run) return(dry_sums(problem, method, precision))
   result <- if (run$ranks) kernel_over_ranks(problem, method)
@@ -120,8 +120,8 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   reference <- given$points
   if (!is.null(tree)) check_tree_shape(tree)
   if (!is.null(tree) && !is.null(reference) && !identical(as.double(dim(reference)), as.double(c(tree$n, tree$d)))) {
-    abort_input("`tree` must be a tree of `reference`.",
-                x = sprintf("It has %.0f points of %.0f coordinates, `reference` %d of %d.", tree$n, tree$d,
+    abort_input("`tree` must be built from `reference`.",
+                x = sprintf("It has %.0f points with %.0f coordinates, but `reference` has %d with %d.", tree$n, tree$d,
                             nrow(reference), ncol(reference)))
   }
   if (!is.null(tree)) tree <- check_tree(tree, reference)
@@ -138,7 +138,7 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
     abort_input("`x` and `reference` must have the same columns.",
                 x = sprintf("`x` has %d, `reference` %d.", ncol(query), ncol(reference)),
                 i = if (min(ncol(query), ncol(reference)) == 1L) {
-                  "A vector is taken for points in one dimension; for one point, use `t(x)`."
+                  "A vector is treated as points in one dimension; for one point, use `t(x)`."
                 })
   }
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
@@ -146,13 +146,13 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   self <- self || (identical(dim(query), dim(reference)) && same(seq_len(min(9L, nrow(query)))) &&
                    all(query == reference))
   if (leave_one_out && !self) {
-    abort_input("`leave_one_out = TRUE` needs the references to be the queries.", i = "Leave `reference` out.")
+    abort_input("`leave_one_out = TRUE` needs identical references and queries.", i = "Leave `reference` out.")
   }
   log <- check_flag(log, "log")
   w <- kernel_weights(weights, nrow(reference))
   if (log && (any(w < 0) || kernel == "polynomial")) {
-    abort_input("Logarithms need sums of positive terms.",
-                x = if (kernel == "polynomial") "Polynomial kernels may be negative."
+    abort_input("`log = TRUE` needs sums of positive terms.",
+                x = if (kernel == "polynomial") "Polynomial kernels can be negative."
                   else "`weights` has negative numbers.")
   }
   reach <- max(0, if (nrow(reference)) abs(box[1:2, ]), if (nrow(query)) abs(query_box[1:2, ]))
@@ -241,7 +241,7 @@ kernel_run <- function(problem, method = "auto") {
     if (is.null(problem$plan)) return(kernel_line(problem, "one dimension"))
   }
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
-  plan <- problem$plan %||% list(method = method, reason = "asked for")
+  plan <- problem$plan %||% list(method = method, reason = "requested")
   if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
   direct <- function(plan) {
     (if (method == "auto") kernel_lower(problem, plan) %||% kernel_tensor(problem, plan)) %||%
@@ -274,12 +274,12 @@ kernel_grid <- function(problem, plan) {
   chosen <- choose_backend("cuda")
   problem$control$backend <- chosen$name
   direct <- function(p, why) kernel_direct(p, list(reason = why, chosen = chosen))
-  if (problem$log) return(direct(problem, "logarithms are summed directly on the device"))
+  if (problem$log) return(direct(problem, "logarithms of sums are computed directly on the device"))
   split <- split_weights(problem, spare = TRUE)
   totals <- total_weights(problem, split)
   tau <- problem$abs_error / if (split$both) 2 else 1
   reach <- grid_reach(problem, totals, tau)
-  if (is.null(reach)) return(direct(problem, "the kernel reaches everywhere"))
+  if (is.null(reach)) return(direct(problem, "the kernel extends over all points"))
   # Twice what the pairs of the sample take, as cells hold pairs that are farther apart. Each device makes the grid for
   # itself: 10^6 points in 4 dimensions take .017 s on one H100 and .025 s on two.
   problem$control$devices <- devices_for(problem$devices, chosen$name,
@@ -345,7 +345,8 @@ kernel_walk <- function(problem, plan) {
   used <- c(if (effort$series > 0) sprintf("series for %.0f nodes", effort$series),
             if (effort$samples > 0) sprintf("%.0f sampled pairs", effort$samples),
             sprintf("%.0f nodes bounded", effort$nodes),
-            sprintf("%.3g of the pairs computed", effort$pairs / (as.double(nrow(sums)) * nrow(problem$reference))))
+            sprintf("a fraction %.3g of the pairs computed",
+                    effort$pairs / (as.double(nrow(sums)) * nrow(problem$reference))))
   list(sum = join_parts(sums, split, NCOL(problem$weights)), method = "tree", effort = out$effort,
        reason = paste0(plan$reason, "; ", paste(used, collapse = ", ")))
 }
@@ -371,12 +372,13 @@ walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0
 
 polynomial_run <- function(problem, method) {
   if (!method %in% c("auto", "direct")) {
-    abort_input("The polynomial kernel has exact products only.", x = sprintf("`method` is \"%s\".", method))
+    abort_input("`method` must be \"auto\" or \"direct\" for the polynomial kernel.",
+                x = sprintf("`method` is \"%s\".", method))
   }
   out <- polynomial_products(problem, problem$query, weights_of(problem),
                              if (problem$leave_one_out) seq_len(nrow(problem$query)))
   if (!all(is.finite(out$sum))) {
-    abort_input("Sums of the polynomial kernel must be within the range of numbers.",
+    abort_input("Sums of the polynomial kernel must be finite.",
                 x = sprintf("%d of %d are not.", sum(!is.finite(out$sum)), length(out$sum)),
                 i = "Use a smaller `scale`.")
   }
@@ -403,18 +405,19 @@ polynomial_cells <- 2^20 # of a block: 8 MiB
 
 kernel_single <- function(problem, method, precision) {
   refuse <- function(x, i = "Use `precision = \"double\"`.") {
-    abort_input("Less than double precision cannot keep its bound here.", x = x, i = i)
+    abort_input("`precision` must be \"double\" for these sums.", x = x, i = i)
   }
-  if (!method %in% c("auto", "direct")) refuse(sprintf("`method` is \"%s\"; single precision sums directly.", method))
+  if (!method %in% c("auto", "direct")) refuse(sprintf("`method` is \"%s\", but single precision needs \"direct\".",
+                                                       method))
   if (problem$kernel == "polynomial" || of_sheet(problem$kernel, "single") == "NEVER") {
-    refuse(sprintf("The %s kernel has no bound in single precision.", problem$kernel))
+    refuse(sprintf("The %s kernel has no error bound in single precision.", problem$kernel))
   }
   if (problem$log || !is.null(problem$bandwidth$scale)) {
-    refuse("Logarithms and bandwidths of many numbers are summed in double precision.")
+    refuse("Logarithms and bandwidths with several values need double precision.")
   }
   reach <- points_reach(problem$reference, problem$query) / problem$bandwidth$h
   total <- colSums(abs(weights_of(problem)))
-  if (reach > 1e15) refuse(sprintf("Coordinates reach %g bandwidths.", reach))
+  if (reach > 1e15) refuse(sprintf("Coordinates are as large as %g bandwidths.", reach))
   chosen <- direct_backend(problem, precision)
   # neighbours in a tree's order share a block, which is what the bound wants
   tree <- native_trees(problem, only_query = TRUE)$query
@@ -425,14 +428,14 @@ kernel_single <- function(problem, method, precision) {
   bound <- numeric(nrow(problem$query))
   bound[order] <- out$bound
   error <- outer(bound, total)
-  if (!all(is.finite(sums))) refuse("Queries lie too many bandwidths apart.")
+  if (!all(is.finite(sums))) refuse("Queries are too many bandwidths apart.")
   asked <- problem$rel_error > 0 || problem$abs_error > 0
   least <- pmax(abs(sums) - error, 0) # of the sum of |w| k
   if (asked && any(error > problem$rel_error * least + problem$abs_error)) {
-    refuse(sprintf("Its error may be %.2g of the summed weights.", max(bound)))
+    refuse(sprintf("Its error can be %.2g of the summed weights.", max(bound)))
   }
   if (!asked && any(bound > 0.01)) {
-    refuse(sprintf("Its error may be %.2g of the summed weights: queries lie many bandwidths apart.", max(bound)))
+    refuse(sprintf("Its error can be %.2g of the summed weights, as queries are many bandwidths apart.", max(bound)))
   }
   list(sum = sums, bound = if (problem$vector) as.vector(error) else error, method = "direct", backend = chosen$name,
        reason = sprintf("%s precision; %s", precision, chosen$reason))

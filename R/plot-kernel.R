@@ -3,7 +3,7 @@
 #' In one dimension, draws the curve, with a rug of the points; in two, contours over the points, or a surface in
 #' perspective.
 #'
-#' @param x what [kde()] returned, of one or two dimensions.
+#' @param x an object returned by [kde()], of one or two dimensions.
 #' @param style for two dimensions, `"contour"` or `"perspective"`.
 #' @param n points of the grid along each dimension.
 #' @param points whether to draw the points (at most 2,000 of them).

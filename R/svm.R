@@ -12,7 +12,7 @@
 #' @param decision whether to give the decision values, one column per pair of classes, instead of the classes.
 #' @param rel_error relative error of the sums, against the sum of absolute terms.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error.
+#' @param ... not used; unknown arguments cause an error.
 #' @return A factor of classes, numbers for regression, or a matrix of decision values.
 #' @export
 #' @examples
@@ -27,13 +27,13 @@ svm_predict <- function(model, new, decision = FALSE, rel_error = 0, run = NULL,
   run <- use_backend(run)
   decision <- check_flag(decision, "decision")
   if (!inherits(model, "ksvm") && !(inherits(model, "svm") && is.list(model))) {
-    abort_input("`model` must come from `kernlab::ksvm()` or `e1071::svm()`.",
+    abort_input("`model` must be an object returned by `kernlab::ksvm()` or `e1071::svm()`.",
                 x = paste0("It is ", describe(model), "."))
   }
   parts <- svm_parts(model)
   if (is.data.frame(new) && !is.null(parts$names) && all(parts$names %in% names(new))) new <- new[parts$names]
   new <- kernel_points(new, "new")
-  if (ncol(new) != parts$d) abort_input(sprintf("`new` must have %d columns, as the model's data.", parts$d),
+  if (ncol(new) != parts$d) abort_input(sprintf("`new` must have %d columns, like the data of the model.", parts$d),
                                         x = sprintf("It has %d.", ncol(new)))
   values <- svm_values(parts, new, rel_error, run)
   if (parts$regression) return(name_rows(values[, 1L] * parts$y_scale[2L] + parts$y_scale[1L], rownames(new)))
@@ -43,7 +43,7 @@ svm_predict <- function(model, new, decision = FALSE, rel_error = 0, run = NULL,
 
 # What predictions are made of. Models come from other packages, or from a file: what does not fit together is an error.
 svm_parts <- function(model) {
-  damaged <- function() refuse_svm("It is damaged, or of a version that stores its parts differently.")
+  damaged <- function() refuse_svm("It is damaged, or from a version with another structure.")
   parts <- tryCatch(if (inherits(model, "ksvm")) ksvm_parts(model) else e1071_parts(model),
                     error = function(e) if (inherits(e, "weft_error")) stop(e) else damaged(),
                     warning = function(w) damaged())
@@ -110,8 +110,8 @@ svm_kernel <- function(kernel, bandwidth = 1, scale = 1, offset = 0, degree = 1)
   list(kernel = kernel, bandwidth = bandwidth, scale = scale, offset = offset, degree = degree)
 }
 
-refuse_svm <- function(what) abort_input("`model` must be one that `svm_predict()` knows.", x = what,
-                                         i = "Use the package's own `predict()`.")
+refuse_svm <- function(what) abort_input("`model` must be of a type that `svm_predict()` supports.", x = what,
+                                         i = "Use `predict()` from the package that fitted it.")
 
 class_pairs <- function(k) {
   pairs <- utils::combn(k, 2L)
@@ -122,7 +122,7 @@ e1071_parts <- function(model) {
   if (model$sparse) refuse_svm("It was fitted to a sparse matrix.")
   regression <- model$type %in% c(3, 4)
   if (model$type == 2) refuse_svm("One-class models are not supported.")
-  if (!model$type %in% c(0, 1) && !regression) refuse_svm("Its type is not known.")
+  if (!model$type %in% c(0, 1) && !regression) refuse_svm("Its type is unknown.")
   kernel <- switch(model$kernel + 1,
     svm_kernel("polynomial", degree = 1),
     svm_kernel("polynomial", scale = model$gamma, offset = model$coef0, degree = model$degree),

@@ -133,7 +133,7 @@ kernel_call <- function(args) {
   timed <- identical(args$method %||% "auto", "auto") && is.null(args$precision) # goes by what was fast of late
   call <- drawn_call("kernel_sum", args, take, agree, exact = !timed)
   # how near single precision comes is known by blocks of queries, which are others on a device
-  if (!is.null(args$precision)) call$may_refuse <- "Less than double precision cannot keep its bound"
+  if (!is.null(args$precision)) call$may_refuse <- "`precision` must be"
   call
 }
 

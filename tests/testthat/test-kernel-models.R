@@ -74,7 +74,7 @@ test_that("densities are saved, printed and drawn", {
   expect_error(predict(d, 1:3), class = "weft_error_input", regexp = "2 columns")
   old <- d
   attr(old, "format") <- 0L
-  expect_error(predict(old), class = "weft_error_input", regexp = "make it again")
+  expect_error(predict(old), class = "weft_error_input", regexp = "Compute it again")
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
   expect_named(plot(d, n = 20), c("x", "y", "z"))
@@ -234,7 +234,7 @@ test_that("what models are asked for wrongly is a classed error", {
   input(gp_regression(x, 1:3, noise = Inf), "`noise`")
   input(gp_regression(x, 1:3, variance = Inf), "`variance`")
   input(gp_regression(x, c(1, NA, 3)), "1 are missing, infinite or greater, the first is number 2")
-  input(kernel_regression(x, c(1, 2, 1e200)), "the first is number 3")
+  input(kernel_regression(x, c(1, 2, 1e200)), "the first is element 3")
   for (wrong in list("a", 0, Inf, NULL, 1e12)) input(kernel_pca(x, max_iterations = wrong), "`max_iterations`")
   input(kernel_pca(x, kernel = kernel_polynomial(scale = Sys.Date())), "`scale`")
   input(kernel_bandwidth(x, 1:2, shape = diag(2)), "`shape`")
@@ -376,7 +376,7 @@ test_that("models find the columns of new data by name, and refuse others", {
     for (new in list(faithful[1:3, 2:1], x[1:3, 2:1], cbind(faithful[1:3, 2:1], other = "text"))) {
       expect_equal(unname(as.matrix(predict(model, new))), unname(as.matrix(want)))
     }
-    expect_error(predict(model, data.frame(waiting = 54, eruption = 2)), "lacks `eruptions`",
+    expect_error(predict(model, data.frame(waiting = 54, eruption = 2)), "Missing: `eruptions`",
                  class = "weft_error_input")
     grid <- expand.grid(x[1:3, 1], x[1:3, 2])[c(1, 5, 9), ]
     expect_equal(unname(as.matrix(predict(model, grid))), unname(as.matrix(want)))

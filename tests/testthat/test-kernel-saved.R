@@ -95,9 +95,9 @@ test_that("damaged trees are errors", {
   expect_identical(wrong_of(ball, uses["tree"], setdiff(names(ball), "native")), character())
   tree <- kernel_tree(x)
   expect_error(kernel_sum(q, x[80:1, ], control = list(tree = tree)), class = "weft_error_input",
-               regexp = "tree of `reference`")
+               regexp = "built from `reference`")
   expect_error(kernel_sum(cbind(q, 1), cbind(x, 1), control = list(tree = tree)), class = "weft_error_input",
-               regexp = "80 of 3")
+               regexp = "has 80 with 3")
   for (type in c("vp", "rp")) { # balls that are too small
     tree <- kernel_tree(x, type, seed = 1)
     tree$native$centre[3L, 1L] <- tree$native$centre[3L, 1L] / 2

@@ -123,7 +123,7 @@ test_that("trees are reused, saved and refused by version", {
     expect_output(print(tree), paste(type, "tree of 300 points in 3 dimensions"))
   }
   attr(back, "format") <- 99L
-  expect_error(kernel_sum(x, control = list(tree = back)), class = "weft_error_input", regexp = "make it again")
+  expect_error(kernel_sum(x, control = list(tree = back)), class = "weft_error_input", regexp = "Compute it again")
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
   expect_silent(plot(kernel_tree(x[, 1:2])))
@@ -255,11 +255,11 @@ test_that("row names of queries stay with their sums", {
 test_that("what no number can hold is an error, not a wrong sum", {
   input <- function(..., regexp) expect_error(call_with(kernel_sum, list(...)), class = "weft_error_input",
                                               regexp = regexp)
-  for (kernel in c("matern32", "cauchy")) input(c(0, 1e170), kernel = kernel, bandwidth = 1e100, regexp = "up to 1e150")
-  input(diag(2), bandwidth = diag(c(1, 1e-250)), regexp = "1e-100 to 1e100")
-  input(diag(2) * 1e60, bandwidth = diag(c(1, 1e-90)), regexp = "1e-100 to 1e100")
+  for (kernel in c("matern32", "cauchy")) input(c(0, 1e170), kernel = kernel, bandwidth = 1e100, regexp = "below 1e150")
+  input(diag(2), bandwidth = diag(c(1, 1e-250)), regexp = "1e-100 and 1e100")
+  input(diag(2) * 1e60, bandwidth = diag(c(1, 1e-90)), regexp = "1e-100 and 1e100")
   input(1:2, weights = c(1, 1e300), regexp = "1e290")
-  input(1:2, kernel = "polynomial", scale = 1e300, degree = 50, regexp = "range of numbers")
+  input(1:2, kernel = "polynomial", scale = 1e300, degree = 50, regexp = "must be finite")
   input(1:2, kernel = "polynomial", scale = Inf, regexp = "`scale`")
   input(1:2, abs_error = Inf, regexp = "`abs_error`")
   expect_equal(kernel_sum(c(0, 1e50), kernel = "matern32", bandwidth = 1e-50), c(1, 1))
