@@ -24,21 +24,21 @@ read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
   if (!is.null(vocab)) vocab <- readable_file(vocab, "vocab", "a file of words")
   numbers <- whole_numbers(file)
   if (length(numbers) < 3L || length(numbers) != 3 + 3 * as.double(numbers[3L])) {
-    abort_input("`file` must have three lines of sizes and a line of three numbers per entry.",
+    abort_input("`file` must start with three lines of sizes, followed by one line of three numbers per entry.",
                 x = sprintf("It has %.0f numbers.", length(numbers)))
   }
   if (any(numbers[1:2] >= .Machine$integer.max)) {
-    abort_input("`file` must be of fewer than 2147483647 documents and words.",
+    abort_input("`file` must have fewer than 2147483647 documents and words.",
                 x = sprintf("It has %d and %d.", numbers[1L], numbers[2L]))
   }
-  ask_memory(8 * numbers[1L] + 8 * numbers[2L], "The sizes of `file` must fit into memory.")
+  ask_memory(8 * numbers[1L] + 8 * numbers[2L], "The matrix in `file` must fit into memory.")
   entries <- matrix(numbers[-(1:3)], 3L)
   if (any(entries[1L, ] < 1L | entries[1L, ] > numbers[1L] | entries[2L, ] < 1L | entries[2L, ] > numbers[2L])) {
-    abort_input("Every entry of `file` must lie within its numbers of documents and words.")
+    abort_input("Every entry of `file` must lie within the stated numbers of documents and words.")
   }
   words <- if (!is.null(vocab)) text_lines(vocab, "vocab")
   if (!is.null(words) && length(words) != numbers[2L]) {
-    abort_input(sprintf("`vocab` must have a line for each word: %d.", numbers[2L]),
+    abort_input(sprintf("`vocab` must have one line for each word (%d).", numbers[2L]),
                 x = sprintf("It has %.0f.", length(words)))
   }
   entries <- entries[, entries[3L, ] > 0L, drop = FALSE]
@@ -62,8 +62,8 @@ whole_numbers <- function(file) {
     text <- c(rest, bytes)
     cut <- if (length(bytes)) max(0L, which(text == as.raw(10L))) else length(text)
     found <- .Call(C_weft_irm_numbers, text[seq_len(cut)])
-    if (!is.null(attr(found, "bad"))) abort_input("`file` must hold whole numbers only.",
-                                                  x = paste0(describe(file), " holds something else."))
+    if (!is.null(attr(found, "bad"))) abort_input("`file` must contain only whole numbers.",
+                                                  x = paste0(describe(file), " contains something else."))
     numbers[[length(numbers) + 1L]] <- found
     rest <- if (cut == 0L) text else text[-seq_len(cut)]
     if (!length(bytes)) return(unlist(numbers))
@@ -80,8 +80,8 @@ write_bag_of_words <- function(x, file, vocab = NULL) {
   pairs <- listed_pairs(irm_pairs(x, "bipartite", TRUE, NULL, NULL, NULL))
   names <- enc2utf8(as.character(pairs$row_names %||% paste0("V", seq_len(pairs$n_row))))
   if (!is.null(vocab) && any(grepl("[\r\n]", names, useBytes = TRUE))) {
-    abort_input("Row names of `x` must have no line breaks: each is a line of `vocab`.",
-                x = sprintf("That of row %d has one.", which(grepl("[\r\n]", names, useBytes = TRUE))[1L]))
+    abort_input("Row names of `x` must not contain line breaks, because each becomes a line of `vocab`.",
+                x = sprintf("The name of row %d contains one.", which(grepl("[\r\n]", names, useBytes = TRUE))[1L]))
   }
   order <- order(pairs$to, pairs$from)
   entries <- sprintf("%d %d %d", as.integer(pairs$to[order]), as.integer(pairs$from[order]), pairs$weight[order])

@@ -115,10 +115,10 @@ mode_nodes <- function(type, at) if (type == "bipartite") c("rows", "columns")[a
 # What print() and summary() say of the limits.
 limit_notes <- function(limits, type) {
   nodes <- mode_nodes(type, seq_len(nrow(limits)))
-  raised <- sprintf("The limit of %.0f clusters of %s was reached; it was raised to %.0f, and the run done again.",
+  raised <- sprintf("The limit of %.0f clusters of %s was reached, so the analysis was repeated with a limit of %.0f.",
                     limits$first, nodes, limits$limit)
   reached <- sprintf(paste("The limit of %.0f clusters of %s was reached in %.0f %% of the sweeps:",
-                           "their number is not a finding. Give a larger `max_clusters`%s."),
+                           "do not interpret their number. Use a larger `max_clusters`%s."),
                      limits$limit, nodes, 100 * limits$full,
                      ifelse(limits$sweeps < full_sweeps, ", or more `sweeps`", ""))
   c(raised[limits$limit > limits$first], reached[is_reached(limits)])
@@ -132,13 +132,13 @@ warn_truncated <- function(fit) {
     k <- limits$limit[at]
     alpha <- limits$alpha[at]
     error <- truncation_error(alpha, n, k, fit$sampler)
-    why <- if (error > truncation_goal) sprintf("a limit of %.0f is off from that by up to %.2g", k, error)
-           else "the links ask for more"
+    why <- if (error > truncation_goal) sprintf("a limit of %.0f changes this by up to %.2g", k, error)
+           else "the links require more"
     weft_warn("truncation",
-              sprintf(paste("`max_clusters` = %.0f must be larger for the %s: there might have been more in %.0f %%",
+              sprintf(paste("`max_clusters` (%.0f) must be larger for the %s: the limit was reached in %.0f %%",
                             "of the sweeps after `burn_in`."), k, nodes, 100 * limits$full[at]),
-              i = sprintf(paste("At alpha = %.3g, %d %s have %.1f clusters on average before their links are",
-                                "known; %s. Leave `max_clusters` out, or try %.0f."),
+              i = sprintf(paste("With alpha = %.3g, the prior mean for %d %s is %.1f clusters;",
+                                "%s. Omit `max_clusters`, or try %.0f."),
                           alpha, n, nodes, expected_clusters(alpha, n), why,
                           max(2 * k, clusters_needed(alpha, n, fit$sampler))))
   }

@@ -22,7 +22,7 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, inpu
     }
     if (type == "undirected" && pairs$matrix) pairs <- upper_triangle(listed_pairs(pairs), poisson)
   } else if (self) {
-    abort_input("`self = TRUE` is for one-mode graphs.", x = "`type` is \"bipartite\".")
+    abort_input("`self = TRUE` needs a one-mode graph.", x = "`type` is \"bipartite\".")
   }
   check_shape(shape)
   control <- run_control("cpu", 1L, FALSE, NULL, "Sorting links")
@@ -67,7 +67,7 @@ irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
   if (source$kind == "frame") return(edge_pairs(A, type, poisson, dim))
   # rows are the experiment's, features
   if (source$experiment) A <- turn(if (source$kind == "sparse") A else as.matrix(A))
-  if (!is.null(dim)) abort_input("`dim` is for edge lists.", x = paste0("`x` is ", describe(A), "."))
+  if (!is.null(dim)) abort_input("`dim` must only be given with an edge list.", x = paste0("`x` is ", describe(A), "."))
   if (source$kind == "sparse") return(sparse_pairs(A, poisson, threshold))
   if (is.matrix(A) && (is.numeric(A) || is.logical(A))) return(dense_pairs(A, poisson, threshold))
   abort_input(
@@ -134,13 +134,13 @@ check_values <- function(value, from, to, poisson, threshold) {
   bad <- if (poisson) value < 0 | value != round(value) | value > .Machine$integer.max else value != 0 & value != 1
   if (!any(bad)) return()
   at <- which(bad)[1L]
-  where <- sprintf("Row %d, column %d holds %s; %d value%s like it.", as.integer(from[at]), as.integer(to[at]),
+  where <- sprintf("Row %d, column %d contains %s; %d more value%s invalid.", as.integer(from[at]), as.integer(to[at]),
                    format(value[at]), sum(bad) - 1L, if (sum(bad) == 2L) " is" else "s are")
   if (poisson) {
-    abort_input("`x` must hold whole numbers from 0 to 2147483647 for `family = \"poisson\"`.", x = where)
+    abort_input("`x` must contain whole numbers from 0 to 2147483647 for `family = \"poisson\"`.", x = where)
   }
-  abort_input("`x` must hold 0 and 1 only.", x = where,
-              i = "Counts need `family = \"poisson\"`; `threshold =` makes a link of every value above it.")
+  abort_input("`x` must contain only 0 and 1.", x = where,
+              i = "Use `family = \"poisson\"` for counts, or `threshold =` to turn every larger value into a link.")
 }
 
 # A symmetric matrix says every pair twice; one triangle is kept. NA on either side hides the pair.
@@ -157,7 +157,7 @@ upper_triangle <- function(pairs, poisson) {
     abort_input("`x` must be symmetric for `type = \"undirected\"`.",
                 x = sprintf("x[%d, %d] and x[%d, %d] differ.", as.integer(pairs$from[at]), as.integer(pairs$to[at]),
                             as.integer(pairs$to[at]), as.integer(pairs$from[at])),
-                i = "`type = \"directed\"` takes it as it is.")
+                i = "Use `type = \"directed\"` for an asymmetric matrix.")
   }
   keep <- pairs$from <= pairs$to
   pairs$from <- pairs$from[keep]
@@ -171,14 +171,14 @@ upper_triangle <- function(pairs, poisson) {
 edge_pairs <- function(A, type, poisson, dim) {
   wanted <- if (poisson) 2:3 else 2L
   if (!ncol(A) %in% wanted) {
-    abort_input(if (poisson) "An edge list must have two columns, or three with counts."
+    abort_input(if (poisson) "An edge list must have two columns, or three columns with counts."
                 else "An edge list must have two columns.",
-                x = paste0("`x` is ", describe(A), "."), i = "A 0/1 data frame becomes a matrix with `as.matrix()`.")
+                x = paste0("`x` is ", describe(A), "."), i = "`as.matrix()` converts a 0/1 data frame into a matrix.")
   }
   weight <- NULL
   if (ncol(A) == 3L) {
     weight <- A[[3L]]
-    if (!is.numeric(weight) || anyNA(weight)) abort_input("The third column of an edge list must hold counts.",
+    if (!is.numeric(weight) || anyNA(weight)) abort_input("The third column of an edge list must contain counts.",
                                                           x = paste0("It is ", describe(weight), "."))
     check_values(weight, seq_along(weight), rep(3L, length(weight)), TRUE, NULL)
     weight <- as.integer(weight)
@@ -196,12 +196,12 @@ edge_ends <- function(a, b, one_mode, dim) {
   check_factor(a, "The first column of an edge list")
   check_factor(b, "The second column of an edge list")
   if (anyNA(a) || anyNA(b)) {
-    abort_input("An edge list must not have missing values.",
+    abort_input("An edge list must not contain missing values.",
                 x = sprintf("Row %d has one.", which(is.na(a) | is.na(b))[1L]),
-                i = "Pairs that were not observed go into `missing =`.")
+                i = "Give unobserved pairs in `missing =`.")
   }
   if (one_mode && is.numeric(a) != is.numeric(b)) {
-    abort_input("Both columns of a one-mode edge list must name nodes in the same way.",
+    abort_input("Both columns of a one-mode edge list must identify nodes in the same way.",
                 x = sprintf("They are %s and %s.", class(a)[1L], class(b)[1L]))
   }
   if (one_mode && !is.numeric(a)) {
@@ -230,7 +230,7 @@ edge_side <- function(x, which, size) {
     return(list(index = as.integer(x), n = nlevels(x), names = levels(x)))
   }
   if (!is.numeric(x) || is.object(x)) {
-    abort_input(sprintf("The %s column of an edge list must hold indices, names or a factor.", which),
+    abort_input(sprintf("The %s column of an edge list must contain indices, names or a factor.", which),
                 x = paste0("It is ", describe(x), "."))
   }
   bad <- x != round(x) | x < 1 | x > .Machine$integer.max - 1
@@ -239,9 +239,9 @@ edge_side <- function(x, which, size) {
     bad <- bad | x > size
   }
   if (any(bad)) {
-    abort_input(sprintf("The %s column of an edge list must hold indices from 1%s.", which,
+    abort_input(sprintf("The %s column of an edge list must contain indices from 1%s.", which,
                         if (is.null(size)) "" else sprintf(" to %.0f", size)),
-                x = sprintf("Row %d has %s.", which(bad)[1L], format(x[which(bad)[1L]])))
+                x = sprintf("Row %d contains %s.", which(bad)[1L], format(x[which(bad)[1L]])))
   }
   list(index = as.integer(x), n = size %||% max(0, x), names = NULL)
 }
@@ -267,8 +267,8 @@ igraph_pairs <- function(A, poisson) {
   side <- as.logical(side)
   turned <- side[ends[, 1L]]
   if (any(turned == side[ends[, 2L]])) {
-    abort_input("A bipartite igraph must link vertices of different `type` only.",
-                x = sprintf("Edge %d links two of the same.", which(turned == side[ends[, 2L]])[1L]),
+    abort_input("A bipartite igraph must only link vertices of different `type`.",
+                x = sprintf("Edge %d links two vertices of the same `type`.", which(turned == side[ends[, 2L]])[1L]),
                 i = "`igraph::delete_vertex_attr(A, \"type\")` makes it a one-mode graph.")
   }
   within <- integer(n)
@@ -295,19 +295,20 @@ missing_pairs <- function(missing, shape, pairs, type) {
     return(list(from = at[, 1L], to = at[, 2L]))
   }
   named_pairs(missing, shape, pairs$row_names, pairs$col_names, "missing",
-              i = sprintf("A logical matrix of %d rows and %d columns also does.", shape[1L], shape[2L]))
+              i = sprintf("A logical matrix of %d rows and %d columns is also accepted.", shape[1L], shape[2L]))
 }
 
 check_missing_shape <- function(missing, shape) {
   if (identical(as.integer(dim(missing)), as.integer(shape))) return()
-  abort_input("`missing` must have the shape of `x`.", x = sprintf("It has %d rows and %d columns, `x` %d and %d.",
+  abort_input("`missing` must have the shape of `x`.",
+              x = sprintf("It has %d rows and %d columns, but `x` has %d and %d.",
                                                                    nrow(missing), ncol(missing), shape[1L], shape[2L]))
 }
 
 # Two columns of indices or names to list(from, to).
 named_pairs <- function(x, shape, row_names, col_names, arg, i = NULL) {
   if (!(is.data.frame(x) || is.matrix(x)) || ncol(x) != 2L) {
-    abort_input(sprintf("`%s` must be two columns: rows and columns of `x`, by index or name.", arg),
+    abort_input(sprintf("`%s` must have two columns with the rows and columns of `x`, as indices or names.", arg),
                 x = paste0("It is ", describe(x), "."), i = i)
   }
   list(from = look_up(x[, 1L, drop = TRUE], row_names, shape[1L], arg, "row"),
@@ -320,7 +321,7 @@ look_up <- function(x, names, n, arg, what) {
   if (is.numeric(x)) known <- ifelse(x == round(x) & x >= 1 & x <= n, x, NA)
   if (!anyNA(known)) return(as.integer(known))
   bad <- x[[which(is.na(known))[1L]]]
-  abort_input(sprintf("`%s` must name %ss of `x`%s.", arg, what,
+  abort_input(sprintf("`%s` must refer to %ss of `x`%s.", arg, what,
                       if (is.character(x)) "" else sprintf(" by indices from 1 to %d", as.integer(n))),
               x = sprintf("There is no %s %s.", what, format(bad)),
               i = if (is.character(x) && is.null(names)) "`x` has no such names; use indices.")

@@ -31,13 +31,13 @@ irm_log_posterior <- function(x, row_cluster, col_cluster = NULL, alpha = 1, bet
                      list(self = self, assay = assay, threshold = threshold, dim = dim))
   hyper <- check_hyper(alpha, beta)
   if (hyper$sample_alpha || hyper$sample_beta) {
-    abort_input("`alpha` and `beta` must be numbers here.", x = "One is \"sample\".")
+    abort_input("`alpha` and `beta` must be numbers.", x = "One is \"sample\".")
   }
   row <- cluster_codes(row_cluster, graph$links$n_row, "row_cluster")
   one_mode <- graph$kind != "bipartite"
   if (one_mode && !is.null(col_cluster) &&
       !identical(cluster_codes(col_cluster, graph$links$n_row, "col_cluster"), row)) {
-    abort_input("A one-mode graph has one partition: leave `col_cluster` out.")
+    abort_input("`col_cluster` must not be given for a one-mode graph, which has one partition.")
   }
   col <- if (one_mode) row else cluster_codes(col_cluster, graph$links$n_col, "col_cluster")
   prior <- list(alpha = rep_len(hyper$alpha, 2L), beta = hyper$beta, poisson = family == "poisson")
@@ -48,7 +48,8 @@ irm_log_posterior <- function(x, row_cluster, col_cluster = NULL, alpha = 1, bet
 # Labels from 0 by first appearance.
 cluster_codes <- function(x, n, arg) {
   if (!is.atomic(x) || length(x) != n || anyNA(x)) {
-    abort_input(sprintf("`%s` must have one cluster for each of %d nodes, none missing.", arg, as.integer(n)),
+    abort_input(sprintf("`%s` must contain one cluster for each of %d nodes, without missing values.", arg,
+                        as.integer(n)),
                 x = paste0("It is ", describe(x), if (is.atomic(x) && anyNA(x)) ", with missing values" else "", "."))
   }
   check_factor(x, sprintf("`%s`", arg))
@@ -106,13 +107,13 @@ irm_auc <- function(score, truth) {
   truth <- factor_text(truth)
   ok <- is.numeric(score) && is.atomic(truth) && length(score) == length(truth) && !anyNA(score) && !anyNA(truth)
   if (!ok || !all(truth %in% c(0, 1))) {
-    abort_input("`score` must be numbers and `truth` TRUE or FALSE, one for each, none missing.",
+    abort_input("`score` must be numeric and `truth` logical, of equal length and without missing values.",
                 x = sprintf("They are %s and %s.", describe(score), describe(truth)))
   }
   links <- sum(truth == 1)
   others <- length(truth) - links
   if (links == 0 || others == 0) {
-    abort_input("`truth` must have links and non-links.",
+    abort_input("`truth` must contain links and non-links.",
                 x = sprintf("It has %d and %d.", as.integer(links), as.integer(others)))
   }
   (sum(rank(score)[truth == 1]) - links * (links + 1) / 2) / (as.double(links) * others)
@@ -141,7 +142,7 @@ irm_sample <- function(n_row, n_col, k, density = 0.1, contrast = NULL, seed = N
   n_col <- check_number(n_col, "n_col", min = 1, max = .Machine$integer.max - 1, whole = TRUE)
   k <- check_pair(k, "k")
   if (any(k < 1 | k != round(k) | k > c(n_row, n_col))) {
-    abort_input("`k` must be whole numbers from 1 to the numbers of rows and columns.",
+    abort_input("`k` must contain whole numbers from 1 to the numbers of rows and columns.",
                 x = sprintf("It is %s.", toString(k)))
   }
   density <- check_number(density, "density", min = 0, max = 1)

@@ -4,9 +4,9 @@
 #' partitions of all chains. `as.data.frame()` and `tidy()` list the nodes with their clusters, or, with `what =
 #' "blocks"`, the blocks.
 #'
-#' @param object,x what [irm()] returned.
+#' @param object,x an object returned by [irm()].
 #' @param pairs two columns, rows and columns of `x` by index or name; NULL for all pairs.
-#' @param uncertainty whether to give the standard deviation over partitions and within blocks, too.
+#' @param uncertainty whether to return also the standard deviation over partitions and within blocks.
 #' @param samples the largest number of partitions to average over.
 #' @param what `"nodes"` or `"blocks"`.
 #' @param ... not used; `predict()` rejects unknown arguments.
@@ -51,7 +51,7 @@ predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples 
 fitted.weft_irm <- function(object, ...) {
   check_irm_fit(object)
   if (as.double(length(object$row_cluster)) * length(object$col_cluster) > 1e8) {
-    abort_input("`fitted()` is for graphs of at most 1e8 pairs.", i = "`predict(fit, pairs)` takes the ones you need.")
+    abort_input("`fitted()` needs a graph of at most 1e8 pairs.", i = "`predict(fit, pairs)` returns selected pairs.")
   }
   out <- object$eta[object$row_cluster, object$col_cluster, drop = FALSE]
   dimnames(out) <- list(names(object$row_cluster), names(object$col_cluster))
@@ -134,7 +134,7 @@ print.weft_irm <- function(x, ...) {
   cat_wrapped(sprintf("%s of %s, %s sampler, %s", count(ncol(x$log_posterior), "chain"),
                       count(nrow(x$log_posterior), "sweep"), x$sampler, rhat_text(x)))
   if (ncol(x$log_posterior) > 1L) {
-    cat("NMI between chains:", paste(sprintf("%s %.2f [by chance %.2f]", x$nmi$mode, x$nmi$nmi, x$nmi$chance),
+    cat("NMI between chains:", paste(sprintf("%s %.2f (expected by chance %.2f)", x$nmi$mode, x$nmi$nmi, x$nmi$chance),
                                      collapse = ", "), "\n")
   }
   if (!is.null(x$held_out)) cat(sprintf("Held-out pairs: AUC %.4f, log loss %.4f\n", x$auc, x$log_loss))
@@ -146,30 +146,30 @@ print.weft_irm <- function(x, ...) {
 rhat_text <- function(x) {
   rhat <- x$rhat
   few <- (nrow(x$log_posterior) - x$burn_in) %/% 2L < 2L
-  if (few) return("R-hat not defined: it needs four sweeps after the burn-in")
+  if (few) return("R-hat not defined: at least four sweeps after the burn-in are needed")
   label <- function(at) sub("_", " ", names(rhat)[at])
   apart <- which(is.na(rhat))
   worst <- which.max(rhat)
   text <- c(if (length(worst)) sprintf("R-hat up to %.3f (%s)", rhat[[worst]], label(worst)),
-            if (length(apart)) sprintf("R-hat not defined for the %s: each chain kept one value, chains different ones",
+            if (length(apart)) sprintf("R-hat not defined for the %s: constant within chains, different between them",
                                        toString(label(apart))))
   stuck <- length(apart) || rhat[[worst]] > greatest_rhat
-  paste0(paste(text, collapse = "; "), if (stuck) paste0("; uncertain: ", stuck_text(x$log_posterior)))
+  paste0(paste(text, collapse = "; "), if (stuck) paste0("; did not converge: ", stuck_text(x$log_posterior)))
 }
 
 # Why chains have not converged.
 stuck_text <- function(trace) {
   best <- apply(trace, 2L, max)
   apart <- max(best) - min(best)
-  if (ncol(trace) == 1L) return("the chain was still moving; run more sweeps")
-  if (apart < 0.5) return("all chains found the best partition, but samples near it vary; run more sweeps")
-  sprintf("the chains' best partitions differ by %.1f nats, and the best of all is reported", apart)
+  if (ncol(trace) == 1L) return("run more sweeps")
+  if (apart < 0.5) return("all chains found the same best partition, but their samples differ; run more sweeps")
+  sprintf("the best partitions of the chains differ by %.1f nats; the best of all is reported", apart)
 }
 
 certainty_text <- function(x) {
   each <- lapply(x$certainty[seq_len(if (x$type == "bipartite") 2L else 1L)], function(p) mean(p))
   if (anyNA(unlist(each))) return("")
-  sprintf("; samples agree with it to %s", paste(vapply(each, share_text, ""), collapse = " and "))
+  sprintf("; mean agreement of samples %s", paste(vapply(each, share_text, ""), collapse = " and "))
 }
 
 levels_text <- function(x) {
@@ -204,7 +204,7 @@ counts_text <- function(counts, most) {
 print.weft_irm_summary <- function(x, ...) {
   check_irm_summary(x)
   cat(sprintf("Log posterior of the best partition: %.2f; %s\n", x$glance$log_posterior,
-              if (is.na(x$density)) sprintf("%s of the variance is between blocks", share_text(x$explained))
+              if (is.na(x$density)) sprintf("blocks explain %s of the variance", share_text(x$explained))
               else sprintf("density %.4g", x$density)))
   modes <- if (x$type == "bipartite") c("row", "col") else "row"
   for (mode in modes) {

@@ -14,22 +14,23 @@ why_all_pairs <- "The model describes all links of a node together. With `degree
 
 check_nested <- function(family, degrees, missing, control) {
   if (!is.null(missing)) {
-    abort_input("`missing` must be NULL with `degrees`: all pairs are observed.",
-                x = paste0("It is ", describe(missing), "."), i = c(why_all_pairs, "`hold_out` measures prediction."))
+    abort_input("`missing` must not be given with `degrees`, which needs all pairs observed.",
+                x = paste0("It is ", describe(missing), "."),
+                i = c(why_all_pairs, "Use `hold_out` to measure the prediction of links."))
   }
   if (family == "gaussian") {
     abort_input("`degrees` must be FALSE for real values.", x = paste0("It is ", describe(degrees), "."),
-                i = "Links and counts have degrees.")
+                i = "Only links and counts have degrees.")
   }
   if (identical(degrees, "compare") && !is.null(control$checkpoint)) {
-    abort_input("`checkpoint` must be NULL with `degrees = \"compare\"`, which runs twice.",
+    abort_input("`checkpoint` must not be given with `degrees = \"compare\"`, which runs twice.",
                 x = paste0("It is ", describe(control$checkpoint), "."))
   }
 }
 
 need_all_pairs <- function(graph) {
   if (!length(graph$missing$to)) return(invisible())
-  abort_input("`x` must not have missing values with `degrees`: all pairs are observed.",
+  abort_input("`x` must not have missing values with `degrees`, which needs all pairs observed.",
               x = sprintf("It has %d.", length(graph$missing$to)), i = why_all_pairs)
 }
 

@@ -12,15 +12,15 @@ real_graph <- function(A, type, missing, input) {
   given <- c(type = !is.null(type) && type != "bipartite", self = input$self, threshold = !is.null(input$threshold),
              dim = !is.null(input$dim))
   if (any(given)) {
-    abort_input(sprintf("`%s` is not for real values.", names(which(given))[1L]),
-                x = "`family = \"gaussian\"` groups the rows and the columns of a matrix, two modes.")
+    abort_input(sprintf("`%s` must not be given for real values.", names(which(given))[1L]),
+                x = "`family = \"gaussian\"` groups the rows and the columns of a matrix.")
   }
   source <- as_source(A, input$assay, "A")
   A <- source_matrix(source) %||% source$data
   if (source$experiment) A <- t(A) # rows are the experiment's, features
   if (!is.matrix(A) || !is.numeric(A)) {
     abort_input("`x` must be a matrix of numbers for `family = \"gaussian\"`.", x = paste0("It is ", describe(A), "."),
-                i = if (is.data.frame(A)) "`as.matrix()` makes one of a data frame of numbers.")
+                i = if (is.data.frame(A)) "`as.matrix()` converts a data frame of numbers.")
   }
   shape <- base::dim(A)
   check_shape(shape)
@@ -30,12 +30,12 @@ real_graph <- function(A, type, missing, input) {
   A[cbind(unseen$from, unseen$to)] <- NA
   bad <- which(is.infinite(A), arr.ind = TRUE)
   if (nrow(bad)) {
-    abort_input("`x` must hold finite numbers or NA.",
-                x = sprintf("Row %d, column %d holds %s.", bad[1L, 1L], bad[1L, 2L],
+    abort_input("`x` must contain finite numbers or NA.",
+                x = sprintf("Row %d, column %d contains %s.", bad[1L, 1L], bad[1L, 2L],
                             format(A[bad[1L, , drop = FALSE]])))
   }
   gone <- which(is.na(A), arr.ind = TRUE, useNames = FALSE)
-  if (nrow(gone) == length(A)) abort_input("`x` must have values.", x = "All are missing.")
+  if (nrow(gone) == length(A)) abort_input("`x` must contain observed values.", x = "All are missing.")
   values <- real_scale(A)
   units <- round((A - values[1L]) / values[2L] / values[3L])
   at <- which(!is.na(units) & units != 0, arr.ind = TRUE, useNames = FALSE)

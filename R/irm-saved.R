@@ -41,14 +41,14 @@ check_irm_graph <- function(graph, what, inside = "") {
   need <- needs(what, inside)
   need_record(need, graph, c("type", "self", "links", "missing", "kind", "row_names", "col_names"), "graph")
   need(is_count(graph$type, 0, 2), "graph$type", "0, 1 or 2", graph$type)
-  need(identical(graph$kind, irm_types[graph$type + 1]), "graph$kind", "that of `graph$type`", graph$kind)
+  need(identical(graph$kind, irm_types[graph$type + 1]), "graph$kind", "equal to `graph$type`", graph$kind)
   need(is_flag(graph$self) && !(graph$self && graph$type == 0), "graph$self",
-       "TRUE or FALSE, the latter in bipartite graphs", graph$self)
+       "TRUE or FALSE, and FALSE in bipartite graphs", graph$self)
   check_real_scale(graph, need)
   check_irm_edges(graph$links, "graph$links", need, real = !is.null(graph$values))
   check_irm_edges(graph$missing, "graph$missing", need)
   shape <- list_shape(graph$links)
-  need(identical(list_shape(graph$missing), shape), "graph$missing", "of the shape of `graph$links`",
+  need(identical(list_shape(graph$missing), shape), "graph$missing", "of the same shape as `graph$links`",
        list_shape(graph$missing))
   need(graph$type == 0 || shape[1L] == shape[2L], "graph$links", "square in a one-mode graph", shape)
   need(is.null(graph$missing$weight), "graph$missing$weight", "NULL", graph$missing$weight)
@@ -96,9 +96,9 @@ check_irm_run <- function(job, what) {
   need(is_word(job$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", job$backend)
   need(is_word(job$reason), "reason", "a text", job$reason)
   need((job$family != "bernoulli") == !is.null(job$graph$links$weight), "graph$links$weight",
-       "there for counts and values, and only there", job$graph$links$weight)
+       "present only for counts and values", job$graph$links$weight)
   need((job$family == "gaussian") == !is.null(job$graph$values), "graph$values",
-       "there for real values, and only there",
+       "present only for real values",
        job$graph$values)
   need(job$family != "gaussian" || is.null(job$held), "held", "NULL for real values", job$held)
   need(is_count(job$chains, 1, 1000), "chains", "a whole number from 1 to 1000", job$chains)
@@ -230,7 +230,7 @@ fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "co
 # What a method shows of a fit, and with `job` all that it computes from. Returns the fit.
 check_irm_fit <- function(x, job = FALSE) {
   if (!inherits(x, "weft_irm")) {
-    abort_input("A fit must be what `irm()` returned.", x = paste0("It is ", describe(x), "."))
+    abort_input("The fit must be an object returned by `irm()`.", x = paste0("It is ", describe(x), "."))
   }
   check_format(x, "fit")
   need <- needs("The fit")
@@ -292,7 +292,7 @@ check_irm_blocks <- function(x, need) {
     need(is_reals(x[[name]], cells, 0) && has_shape(x[[name]], shape) && all(x[[name]] == round(x[[name]])), name,
          sprintf("a matrix of %s counts", by_text(shape)), x[[name]])
   }
-  need(x$family != "bernoulli" || all(x$links <= x$pairs), "links", "at most `pairs`", x$links)
+  need(x$family != "bernoulli" || all(x$links <= x$pairs), "links", "at most equal to `pairs`", x$links)
 }
 
 check_irm_summaries <- function(x, modes, need) {
@@ -330,7 +330,7 @@ check_irm_levels <- function(x, modes, need) {
     z <- x[[paste0(mode, "_cluster")]]
     p <- x$certainty[[mode]]
     ok <- is_reals(unname(p), length(z), missing = TRUE) && all(is.na(p) | (p >= 0 & p <= 1))
-    need(ok, paste0("certainty$", mode), "a share for each node", p)
+    need(ok, paste0("certainty$", mode), "a proportion for each node", p)
   }
   if (x$sampler != "nested") {
     need(is.null(x$levels), "levels", "NULL without nested groups", x$levels)
@@ -416,7 +416,7 @@ save_checkpoint <- function(job) {
   job["checkpoint"] <- NULL
   saved <- list(format = checkpoint_format, checksum = .Call(C_weft_irm_saved_sum, job), run = job)
   bytes <- tryCatch(serialize(saved, NULL, version = 2L), error = function(e) NULL)
-  if (is.null(bytes)) return("needs more memory than there is")
+  if (is.null(bytes)) return("needs more memory than is available")
   .Call(C_weft_file_write, path, bytes)
 }
 
@@ -428,7 +428,7 @@ read_checkpoint <- function(file) {
     refuse(paste0(conditionMessage(e), "."))
   })
   ours <- is_record(saved, "format") && is_word(saved$format) && startsWith(saved$format, "weft irm ")
-  if (!ours) refuse("is something else.")
+  if (!ours) refuse("has another format.")
   if (saved$format != checkpoint_format) {
     refuse(sprintf("has format \"%s\"; this version of weft reads \"%s\".", saved$format, checkpoint_format))
   }
@@ -437,7 +437,7 @@ read_checkpoint <- function(file) {
   need(is_count(job$save_every, 1, longest_step), "save_every", "a whole number from 1", job$save_every)
   job["checkpoint"] <- NULL
   if (!identical(saved$checksum, .Call(C_weft_irm_saved_sum, job))) {
-    abort_input(sprintf("%s is damaged: its checksum must be that of what it holds.", describe(file)),
+    abort_input(sprintf("%s is damaged: its checksum does not match its content.", describe(file)),
                 x = "It was changed after weft wrote it.")
   }
   job
@@ -448,7 +448,7 @@ file_bytes <- function(file) {
   input <- open_to_read(file, "file", "a checkpoint of `irm()`")
   on.exit(close(input))
   pieces <- list(next_bytes(input, 14L, file))
-  if (!identical(pieces[[1L]][1:2], charToRaw("X\n"))) stop("is something else")
+  if (!identical(pieces[[1L]][1:2], charToRaw("X\n"))) stop("has another format")
   available <- host_free()
   size <- 0
   ask <- 2^16 # what is asked for is allocated, however short the file is
@@ -459,7 +459,7 @@ file_bytes <- function(file) {
     size <- size + length(piece)
     if (available >= 0 && 3 * size > available) {
       weft_abort("memory", "A checkpoint must fit into memory.",
-                 x = sprintf("%s holds more than %.3g bytes.", describe(file), size))
+                 x = sprintf("%s contains more than %.3g bytes.", describe(file), size))
     }
     pieces[[length(pieces) + 1L]] <- piece
   }

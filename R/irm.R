@@ -6,42 +6,44 @@
 #' same mean and variance. You need not know the number of clusters.
 #'
 #' The shortest call is `irm(x)`. It returns the best partition (`row_cluster`, `col_cluster`), the probability of a
-#' link in every block (`eta`), and how far chains and samples agree.
+#' link in every block (`eta`), and the agreement of chains and samples.
 #'
 #' `vignette("genes-by-samples")` explains graphs, real values, nested groups and results, and
 #' `vignette("how-weft-computes")` the samplers and limits.
 #'
-#' @param x a matrix of 0 and 1, of counts or of real values; NA was not observed. Or an edge list (a data frame), an
-#'   igraph object or a SummarizedExperiment.
-#' @param type `"bipartite"`; or `"directed"` or `"undirected"` for a single partition, when rows and columns are the
-#'   same nodes. The default is the type of an igraph object, otherwise bipartite.
+#' @param x a matrix of 0 and 1, of counts or of real values, with NA for unobserved values; or an edge list (a data
+#'   frame), an igraph object or a SummarizedExperiment.
+#' @param type `"bipartite"`; or `"directed"` or `"undirected"` for a single partition, if rows and columns are the same
+#'   nodes. The default is the type of an igraph object, otherwise bipartite.
 #' @param family `"bernoulli"` for links, `"poisson"` for counts, `"gaussian"` for real values.
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They take
 #'   precedence over `x`.
 #' @param hold_out the proportion of links to hold out, together with an equal number of non-links, to assess
 #'   prediction; not for real values.
 #' @param max_clusters the largest numbers of clusters: one value or c(row, col). The default depends on the number of
-#'   nodes and on `alpha`, and is raised if it was too low.
-#' @param chains,sweeps chains, and sweeps of each, `burn_in` included.
-#' @param prior the priors: what [irm_prior()] returns. Its `degrees = TRUE` is for graphs with hubs.
+#'   nodes and on `alpha`, and is increased if it is reached.
+#' @param chains,sweeps the number of chains, and of sweeps per chain (including `burn_in`).
+#' @param prior the priors: an object returned by [irm_prior()]. For graphs with hubs, set its argument
+#'   `degrees = TRUE`.
 #' @param control a list of settings that are rarely needed, such as `sampler`, `threshold` or `checkpoint`: see
 #'   [`irm_control`].
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param run see [weft_run()]. A device draws the same labels as the CPU, with the blocked sampler on bipartite graphs
-#'   of links or counts; all else runs on the CPU.
-#' @param ... not used: any further argument is an error.
+#'   of links or counts; everything else runs on the CPU.
+#' @param ... not used; unknown arguments cause an error.
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the best partition, numbered by size}
-#'   \item{eta, links, pairs, sd}{by block: posterior mean, links (real values: their sum), observed pairs, and for real
-#'     values the standard deviation}
-#'   \item{n_clusters, consensus, coassignment, certainty}{lists row and col: posterior of the number of clusters; the
-#'     partition nearest to all samples; how often two nodes are together; how far samples agree about each node}
-#'   \item{log_posterior, nmi, rhat}{convergence: sweeps x chains, as [irm_log_posterior()]; agreement of the chains'
-#'     best partitions, and its chance level; split R-hat}
-#'   \item{auc, log_loss, held_out}{how well the pairs that `hold_out` hid are predicted}
+#'   \item{eta, links, pairs, sd}{for each block: posterior mean, links (or sum of real values), observed pairs, and for
+#'     real values the standard deviation}
+#'   \item{n_clusters, consensus, coassignment, certainty}{lists with `row` and `col`: posterior of the number of
+#'     clusters; the partition closest to all samples; how often two nodes are in one cluster; agreement of samples
+#'     about each node}
+#'   \item{log_posterior, nmi, rhat}{convergence: sweeps x chains, as from [irm_log_posterior()]; agreement between the
+#'     best partitions of chains, and its chance level; split R-hat}
+#'   \item{auc, log_loss, held_out}{prediction of the pairs that were held out}
 #'   \item{levels, degrees, compared}{nested groups: see the vignette}
-#'   \item{alpha, beta, limits, backend, reason}{the partition's alpha and beta; limits of clusters, and how often they
-#'     were reached; where the sweeps ran, and why}
+#'   \item{alpha, beta, limits, backend, reason}{alpha and beta of the partition; limits of clusters, and how often they
+#'     were reached; the back end and the reason for it}
 #' @seealso [predict.weft_irm()], [plot.weft_irm()], [irm_words()], [irm_nmi()], [irm_sample()]
 #' @export
 #' @examples
@@ -71,7 +73,7 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
   hold_out <- check_number(hold_out, "hold_out", min = 0, max = 0.9)
   if (hold_out > 0 && family == "gaussian") {
     abort_input("`hold_out` must be 0 for real values.", x = sprintf("It is %g.", hold_out),
-                i = "`missing =` hides values, and `predict()` tells what they may have been.")
+                i = "Use `missing =` to hide values and `predict()` to estimate them.")
   }
   burn_in <- if (!is.null(control$burn_in)) {
     check_number(control$burn_in, "burn_in", min = 0, max = sweeps - 1, whole = TRUE)
@@ -125,26 +127,26 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
 #' The entries of the list that [irm()] takes as `control`, for example
 #' `irm(x, control = list(sampler = "collapsed", thin = 2))`.
 #'
-#' * `burn_in`: first sweeps to leave out of all averages; by default half of them.
-#' * `thin`: every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
+#' * `burn_in`: the number of initial sweeps to exclude from all averages; by default half of them.
+#' * `thin`: keep the partition of every thin-th sweep for averages; by default 5, more for more than 500,000 nodes.
 #' * `sampler`: `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
 #'   millions of blocks. Nested groups have a sampler of their own.
 #' * `split_merge`: TRUE (30), FALSE, or the number of proposals per sweep and mode, at most 65,536; from the 61st
 #'   sweep on a fifth of it.
-#' * `init`: list(row, col) of clusters to start all chains from. By default, chains start from as many random nodes as
-#'   `max_clusters` says, each with the nodes that share the most neighbours with it; for real values, from as many
+#' * `init`: list(row, col) of clusters to start all chains from. By default, a chain starts from `max_clusters` random
+#'   nodes, each with the nodes that share the most neighbours with it; for real values, it starts from `max_clusters`
 #'   random clusters.
-#' * `self`: in one-mode graphs, whether links of nodes to themselves count.
-#' * `assay`, `threshold`: for a SummarizedExperiment, which assay, and the value above which there is a link;
-#'   `threshold` also serves matrices.
-#' * `dim`: numbers of rows and columns of an edge list of indices, when the last ones may have no link.
+#' * `self`: whether links of nodes to themselves count in one-mode graphs.
+#' * `assay`, `threshold`: the assay of a SummarizedExperiment, and the value above which there is a link, which is also
+#'   used for matrices.
+#' * `dim`: the numbers of rows and columns of an edge list of indices, if the last ones may have no link.
 #' * `checkpoint`: a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] continues from there.
 #' * `checkpoint_sweeps`: 20 by default.
 #'
-#' @section Checkpoints: The file is written under another name in the same folder and then renamed, so that it is
-#'   complete at any time. Only a regular file is replaced, and a link of that name itself. A file that cannot be
-#'   written is an error before the run starts. If it cannot be written later on, there is a warning
-#'   (`weft_warning_checkpoint`), the run continues, and writing is tried again at every further checkpoint.
+#' @section Checkpoints: The file is written under another name in the same folder and then renamed, so it is always
+#'   complete. Only a regular file or a symbolic link is replaced. If the file cannot be written, the function stops
+#'   with an error before the run starts. If writing fails later, there is a warning (`weft_warning_checkpoint`), the
+#'   run continues, and the next checkpoint tries again.
 #'
 #' @name irm_control
 #' @seealso [irm()], [irm_prior()], [irm_resume()]
@@ -163,7 +165,7 @@ irm_control <- function(burn_in = NULL, thin = NULL, sampler = c("blocked", "col
 #' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
 #'   precision), or `"sample"`.
 #' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`, which stay between 1e-9 and 1e12.
-#' @param degrees whether nodes have propensities of their own, in nested groups: TRUE, FALSE or `"compare"`; see
+#' @param degrees whether nodes have individual propensities, in nested groups: TRUE, FALSE or `"compare"`; see
 #'   `vignette("genes-by-samples")`.
 #' @return A list of class `weft_irm_prior` for [irm()].
 #' @export
@@ -186,7 +188,7 @@ check_irm_prior <- function(prior) {
   if (inherits(prior, "weft_irm_prior") && is.list(prior)) {
     return(c(check_hyper(prior$alpha, prior$beta, prior$hyper), list(degrees = check_degrees(prior$degrees))))
   }
-  abort_input("`prior` must be what `irm_prior()` returns.", x = paste0("It is ", describe(prior), "."))
+  abort_input("`prior` must be an object returned by `irm_prior()`.", x = paste0("It is ", describe(prior), "."))
 }
 
 # What the limit of clusters, the sweeps and others are called elsewhere. There is no argument for a number of clusters
@@ -362,14 +364,15 @@ check_room <- function(job) {
   samples <- 4 * sum(run_nodes(job)) * (job$target %/% job$thin)
   ask_memory(2 * job$chains * (56 * job$target + samples), # a copy is made when a part is added
              sprintf("The samples of %.0f chains of %.0f sweeps must fit into memory.", job$chains, job$target),
-             i = "Ask for fewer `sweeps` or `chains`, or for a larger `thin`.")
+             i = "Use fewer `sweeps` or `chains`, or a larger `thin`.")
 }
 
 # An allocation that would fail in R is an error of weft's beforehand.
 ask_memory <- function(bytes, message, i = NULL) {
   available <- host_free()
   if (available < 0 || bytes <= available) return(invisible())
-  weft_abort("memory", message, x = sprintf("They take %.3g GB; %.3g GB are free.", bytes / 1e9, available / 1e9),
+  weft_abort("memory", message,
+             x = sprintf("They need %.3g GB, but only %.3g GB are available.", bytes / 1e9, available / 1e9),
              i = i)
 }
 
@@ -381,9 +384,9 @@ stop_unwritable <- function(path, problem) {
 
 warn_unsaved <- function(job, problem) {
   if (is.null(problem)) return(invisible())
-  weft_warn("checkpoint", sprintf("The run could not be saved after %.0f sweeps: %s %s.", job$done,
+  weft_warn("checkpoint", sprintf("The checkpoint could not be saved after %.0f sweeps: %s %s.", job$done,
                                   describe(job$checkpoint), problem),
-            i = sprintf("It goes on, and tries again every %.0f sweeps. What %s held before is still there.",
+            i = sprintf("The run continues and tries again every %.0f sweeps. The previous content of %s is intact.",
                         job$save_every, describe(job$checkpoint)))
 }
 
@@ -469,11 +472,12 @@ bind_along <- function(a, b, along) {
 #' `update()` adds sweeps to every chain of a fit, with the same result as if all had been run at once. `irm_resume()`
 #' reads what `irm(checkpoint =)` saved and finishes the run, which continues to save checkpoints to the same file.
 #'
-#' A checkpoint carries the number of its format and a checksum. It is read as plain vectors and lists: nothing in it is
-#' evaluated, and every field is checked, so that a damaged file is an error that says what is wrong.
+#' A checkpoint contains a format number and a checksum. It is read as plain vectors and lists: nothing in it is
+#' evaluated, and every field is checked. If the file is damaged, the function stops with an error that describes the
+#' problem.
 #'
-#' @param object what [irm()] returned.
-#' @param sweeps how many more.
+#' @param object an object returned by [irm()].
+#' @param sweeps the number of additional sweeps.
 #' @param checkpoint,checkpoint_sweeps see [`irm_control`].
 #' @param run see [weft_run()].
 #' @param ... not used.

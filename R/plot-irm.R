@@ -1,12 +1,12 @@
 #' Plot a co-clustering
 #'
-#' `"matrix"` draws the links with rows and columns in the order of their clusters and lines between these; large
-#' graphs are counted into a raster, and real values are averaged, with blue below the overall mean and orange above
-#' it. `"trace"` draws the log posterior of every chain, `"eta"` the link probabilities of the blocks, and `"sizes"`
-#' the sizes of the clusters. `"tree"` draws nested groups ([irm_prior()] with `degrees`): a column of bars per level,
-#' as wide as they have nodes, each beside the groups that it holds.
+#' `"matrix"` draws the links with rows and columns in the order of their clusters and lines between these; large graphs
+#' are drawn as a raster of counts, and real values are averaged, with blue below and orange above the overall mean.
+#' `"trace"` draws the log posterior of every chain, `"eta"` the link probabilities of the blocks, and `"sizes"` the
+#' sizes of the clusters. `"tree"` draws nested groups ([irm_prior()] with `degrees`): a column of bars per level, whose
+#' lengths are numbers of nodes, each beside its subgroups.
 #'
-#' @param x what [irm()] returned.
+#' @param x an object returned by [irm()].
 #' @param what `"matrix"`, `"trace"`, `"eta"`, `"sizes"` or `"tree"`.
 #' @param resolution the largest number of pixels per side.
 #' @param ... further graphical parameters for the titles.
@@ -90,8 +90,8 @@ plot_irm_sizes <- function(x, ...) {
 # A bar per group and level, one panel per mode: nodes in the order of the levels, the coarsest first.
 plot_irm_tree <- function(x, ...) {
   if (is.null(x$levels)) {
-    abort_input("`what = \"tree\"` needs nested groups.", x = "This fit has none.",
-                i = "`irm(prior = irm_prior(degrees = TRUE))` finds them.")
+    abort_input("`what = \"tree\"` needs nested groups.", x = "This fit has no nested groups.",
+                i = "`irm(prior = irm_prior(degrees = TRUE))` infers them.")
   }
   old <- graphics::par(mfrow = c(length(x$levels), 1L))
   on.exit(graphics::par(old))

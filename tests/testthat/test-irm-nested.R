@@ -120,7 +120,7 @@ test_that("wrong uses say what to do", {
   A <- diag(4)
   expect_error(irm_prior(degrees = NA), "must be TRUE, FALSE or", class = "weft_error_input")
   expect_error(nested(A, "bipartite", family = "gaussian"), "must be FALSE for real", class = "weft_error_input")
-  expect_error(nested(A, "bipartite", missing = cbind(1, 1)), "must be NULL", class = "weft_error_input")
+  expect_error(nested(A, "bipartite", missing = cbind(1, 1)), "must not be given", class = "weft_error_input")
   A[1, 2] <- NA
   expect_error(nested(A, "bipartite"), "must not have missing", class = "weft_error_input")
   expect_error(plot(irm(diag(4), chains = 1, sweeps = 4, seed = 1), "tree"), "needs nested", class = "weft_error_input")

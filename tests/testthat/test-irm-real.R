@@ -107,7 +107,7 @@ test_that("what is no matrix of values is refused", {
   refused("matrix of numbers", data.frame(1:3, 1:3))
   refused("matrix of numbers", matrix(letters[1:4], 2))
   refused("finite numbers or NA", replace(small, 5, Inf))
-  refused("must have values", small * NA)
+  refused("must contain observed values", small * NA)
   refused("`type` is not for real values", small[1:3, ], type = "undirected")
   refused("`threshold` is not for real values", small, threshold = 1)
   refused("`dim` is not for real values", small, dim = c(4, 3))

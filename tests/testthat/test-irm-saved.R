@@ -226,7 +226,7 @@ test_that("a file that ends R within readRDS() is refused", {
   writeBin(c(charToRaw("X\n"), int(c(3, 0x40300, 0x30500, 5)), charToRaw("UTF-8"), int(c(238, 2)),
              name("deferred_string"), int(2), name("base"), int(c(2, 13, 1, 16, 254, 14, 3)), rep(as.raw(0x41), 24),
              int(254)), file)
-  expect_error(irm_resume(file), "where only vectors and lists may be", class = "weft_error_input")
+  expect_error(irm_resume(file), "only vectors and lists are allowed", class = "weft_error_input")
 })
 
 test_that("a checkpoint is written beside its name, follows no link and leaves nothing", {
@@ -294,5 +294,5 @@ test_that("graphs made by hand are checked", {
   twice <- graph
   twice$missing <- twice$links
   twice$missing["weight"] <- list(NULL)
-  expect_error(irm_log_posterior(twice, rep(1, 12), rep(1, 10)), "a pair is a link too", class = "weft_error_input")
+  expect_error(irm_log_posterior(twice, rep(1, 12), rep(1, 10)), "a pair is also a link", class = "weft_error_input")
 })

@@ -32,7 +32,7 @@ test_that("compressed matrices are the graphs that dense ones are", {
   dimnames(both) <- NULL
   same_graph(Matrix::Matrix(both, sparse = TRUE, doDiag = FALSE), both, type = "undirected")
   same_graph(Matrix::Matrix(0, 3, 4, sparse = TRUE), matrix(0, 3, 4))
-  expect_error(weft:::irm_graph(2 * sparse), "must hold 0 and 1 only", class = "weft_error_input")
+  expect_error(weft:::irm_graph(2 * sparse), "must contain only 0 and 1", class = "weft_error_input")
   expect_error(weft:::irm_graph(1.5 * sparse, family = "poisson"), "whole numbers", class = "weft_error_input")
 })
 

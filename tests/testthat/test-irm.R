@@ -336,13 +336,13 @@ test_that("lists of a graph are checked before samplers stand on them, by all th
   expect_length(begin(edges(weight = rep(1L, last)))$row, rows)
   bad("links is damaged: columns must ascend", changed("to", last - 1, good$to[last - 2]))
   bad("links is damaged: columns must ascend", changed("to", 7e4, 0L))
-  bad("a column is none of", changed("to", last, 1000L))
-  bad("a column is none of", changed("to", 1, -1L))
+  bad("a column is outside of", changed("to", last, 1000L))
+  bad("a column is outside of", changed("to", 1, -1L))
   bad("offsets must ascend", changed("start", 1000, good$start[1001] + 1))
   bad("offsets must ascend", changed("start", 1000, NaN))
   bad("offsets must span", changed("start", rows + 1, 1))
   bad("a count must be 1", edges(weight = rep(1:0, last / 2)))
-  bad("a pair is a link too", good, changed("to", 1:each, good$to[1:each] + c(rep(1L, each - 1), 0L),
+  bad("a pair is also a link", good, changed("to", 1:each, good$to[1:each] + c(rep(1L, each - 1), 0L),
                                             edges(rep(seq(1, by = 3, length.out = each), rows))))
   square <- list(n_row = 3, n_col = 3, start = c(0, 1, 2, 2), to = c(1L, 2L), weight = NULL)
   unknown <- list(n_row = 3, n_col = 3, start = numeric(4), to = integer(), weight = NULL)

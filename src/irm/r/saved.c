@@ -66,7 +66,7 @@ static R_xlen_t next_length(reader *input, double each)
 static SEXP next_string(reader *input, int32_t flags)
 {
   const int32_t length = next_int(input), encoding = flags >> 12;
-  if ((flags & 255) != TYPE_STRING || flags & HAS_ATTRIBUTES) Rf_error("has something else where a string should be");
+  if ((flags & 255) != TYPE_STRING || flags & HAS_ATTRIBUTES) Rf_error("has no string where one is expected");
   if (length == -1) return NA_STRING;
   if (length < 0) Rf_error("has a length below 0");
   need(input, length);
@@ -108,7 +108,7 @@ static SEXP next_tag(reader *input)
   const int32_t flags = next_int(input), type = flags & 255;
   if (type == TYPE_REFERENCE) {
     const int32_t which = flags >> 8 ? flags >> 8 : next_int(input);
-    if (which < 1 || which > input->symbols) Rf_error("refers to a name that it does not have");
+    if (which < 1 || which > input->symbols) Rf_error("refers to an undefined name");
     return input->symbol[which - 1];
   }
   if (type != TYPE_SYMBOL || input->symbols == MAX_SYMBOLS) Rf_error("has attributes without names");
@@ -137,7 +137,7 @@ static void set_attribute(SEXP x, SEXP tag, SEXP value)
     fits = TYPEOF(value) == STRSXP || TYPEOF(value) == INTSXP;
   else
     return;
-  if (!fits) Rf_error("has an attribute `%s` that does not fit", CHAR(PRINTNAME(tag)));
+  if (!fits) Rf_error("has an invalid attribute `%s`", CHAR(PRINTNAME(tag)));
   Rf_setAttrib(x, tag, value);
 }
 
@@ -162,7 +162,7 @@ static SEXP next_item(reader *input)
   const int32_t flags = next_int(input), type = flags & 255;
   SEXP x = R_NilValue;
   if (type == TYPE_NOTHING) return x;
-  if (++input->depth > MAX_DEPTH) Rf_error("has lists within lists without end");
+  if (++input->depth > MAX_DEPTH) Rf_error("has lists that are nested too deeply");
   switch (type) {
   case LGLSXP:
   case INTSXP:
@@ -187,7 +187,7 @@ static SEXP next_item(reader *input)
     x = PROTECT(Rf_allocVector(VECSXP, next_length(input, 4)));
     for (R_xlen_t i = 0; i < XLENGTH(x); i++) SET_VECTOR_ELT(x, i, next_item(input));
     break;
-  default: Rf_error("holds %s, where only vectors and lists may be", name_of_type(type));
+  default: Rf_error("contains %s, but only vectors and lists are allowed", name_of_type(type));
   }
   if (flags & HAS_ATTRIBUTES) next_attributes(input, x);
   input->depth--;
@@ -200,19 +200,19 @@ SEXP C_weft_irm_saved_read(SEXP bytes)
 {
   reader input = { .at = RAW(bytes), .end = RAW(bytes) + XLENGTH(bytes) };
   need(&input, 14);
-  if (input.at[0] != 'X' || input.at[1] != '\n') Rf_error("is something else");
+  if (input.at[0] != 'X' || input.at[1] != '\n') Rf_error("has another format");
   input.at += 2;
   const int32_t version = next_int(&input);
-  if (version != 2 && version != 3) Rf_error("is something else");
+  if (version != 2 && version != 3) Rf_error("has another format");
   input.at += 8;
   if (version == 3) {
     const int32_t length = next_int(&input);
-    if (length < 0) Rf_error("is something else");
+    if (length < 0) Rf_error("has another format");
     need(&input, length);
     input.at += length;
   }
   SEXP x = PROTECT(next_item(&input));
-  if (input.at != input.end) Rf_error("goes on behind its end");
+  if (input.at != input.end) Rf_error("continues after its end");
   UNPROTECT(1);
   return x;
 }

@@ -280,9 +280,9 @@ static const char *wrong_row(const check *must, const weft_irm_edges *edges, int
   if (first == last) return NULL;
   for (int64_t entry = first + 1; entry < last; entry++) ascend &= to[entry] > to[entry - 1];
   if (!ascend) return "columns must ascend within a row";
-  if (to[first] < 0 || to[last - 1] >= edges->n[1]) return "a column is none of the graph's";
+  if (to[first] < 0 || to[last - 1] >= edges->n[1]) return "a column is outside of the graph";
   if (must->type == WEFT_IRM_UNDIRECTED && to[first] < i)
-    return "an undirected pair must stand in the row of its smaller node";
+    return "an undirected pair must be in the row of its smaller node";
   if (must->type != WEFT_IRM_BIPARTITE && !must->self) {
     const int64_t own = first_from(edges, i, i);
     if (own < last && to[own] == i) return "a node must not be paired with itself";
@@ -311,7 +311,7 @@ static const char *wrong_rows(const check *must, const weft_irm_edges *edges, co
   const char *wrong = NULL;
   for (int64_t i = first; i < last && !wrong; i++) {
     wrong = wrong_row(must, edges, i);
-    if (!wrong && others && share_a_pair(others, edges, i)) wrong = "a pair is a link too";
+    if (!wrong && others && share_a_pair(others, edges, i)) wrong = "a pair is also a link";
   }
   return wrong;
 }
