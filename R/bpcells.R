@@ -10,9 +10,9 @@ bpcells_import <- function(path, samples, memory) {
   turned <- !identical(samples, "rows")
   file <- bpcells_file(path)
   d <- bpcells_numbers(file, "shape")
-  if (length(d) != 2L) wrong_file(file, "Its shape is not two numbers.")
+  if (length(d) != 2L) wrong_file(file, "Its shape does not consist of two numbers.")
   by_column <- switch(paste(bpcells_lines(file, "storage_order"), collapse = " "), col = TRUE, row = FALSE,
-                      wrong_file(file, "Its order is neither \"col\" nor \"row\"."))
+                      wrong_file(file, "Its storage order is neither \"col\" nor \"row\"."))
   source <- compressed_parts(file, "matrix", if (turned) rev(d) else d, by_column == turned, memory)
   names <- lapply(list("row_names", "col_names"), function(part) {
     if (file.exists(file.path(path, part))) bpcells_lines(file, part)
@@ -31,7 +31,7 @@ bpcells_import <- function(path, samples, memory) {
 
 # As a file with the vectors matrix/data, matrix/indices and matrix/indptr.
 bpcells_file <- function(path) {
-  file <- list(path = path, name = basename(path), what = "a folder of BPCells")
+  file <- list(path = path, name = basename(path), what = "a BPCells folder")
   about <- bpcells_about(file)
   stored <- function() {
     ends <- bpcells_range(file, "idxptr", NULL, NULL)
@@ -63,12 +63,12 @@ bpcells_about <- function(file) {
   parts <- strsplit(paste(version, collapse = " "), "-", fixed = TRUE)[[1L]]
   known <- length(parts) == 4L && parts[1L] %in% c("packed", "unpacked") &&
     parts[2L] %in% c("uint", "float", "double") && parts[3L] == "matrix" && parts[4L] %in% c("v1", "v2")
-  if (!known) wrong_file(file, sprintf("Its version is %s, which weft cannot read.", describe(version)))
+  if (!known) wrong_file(file, sprintf("weft cannot read its version, %s.", describe(version)))
   list(packed = parts[1L] == "packed", type = parts[2L])
 }
 
 bpcells_lines <- function(file, part) {
-  text <- text_lines(file.path(file$path, part), "x", "a folder of BPCells whose files can be read")
+  text <- text_lines(file.path(file$path, part), "x", "a BPCells folder with readable files")
   text[nzchar(text) | seq_along(text) < length(text)]
 }
 
@@ -78,13 +78,13 @@ bpcells_types <- c(UINT32v1 = "uint32", UINT64v1 = "uint64", FLOATSv1 = "float32
 bpcells_kind <- function(file, part) {
   head <- zarr_bytes(file.path(file$path, part), part, first = 0, size = 8)
   kind <- if (any(head == 0)) NA else unname(bpcells_types[rawToChar(head)])
-  if (is.na(kind)) wrong_file(file, sprintf("\"%s\" has numbers of an unknown kind.", part))
+  if (is.na(kind)) wrong_file(file, sprintf("\"%s\" has an unknown number type.", part))
   kind
 }
 
 bpcells_length <- function(file, part) {
   size <- (file.size(file.path(file$path, part)) - 8) / zarr_sizes[[bpcells_kind(file, part)]]
-  if (is.na(size) || size != floor(size)) wrong_file(file, sprintf("\"%s\" is missing or cut short.", part))
+  if (is.na(size) || size != floor(size)) wrong_file(file, sprintf("\"%s\" is missing or truncated.", part))
   size
 }
 
@@ -109,7 +109,7 @@ bpcells_ends <- function(file, part, first, count) {
   offsets <- paste0(part, "_idx_offsets")
   if (!file.exists(file.path(file$path, offsets))) return(ends)
   begin <- bpcells_numbers(file, offsets)
-  if (is.unsorted(begin) || !length(begin)) wrong_file(file, sprintf("\"%s\" does not rise.", offsets))
+  if (is.unsorted(begin) || !length(begin)) wrong_file(file, sprintf("\"%s\" does not increase.", offsets))
   ends + 2^32 * pmax(0, findInterval(first + seq_len(count) - 1, begin) - 1)
 }
 
@@ -120,12 +120,13 @@ bpcells_unpack <- function(file, part, first, count, cache) {
   chunks <- floor((first + count - 1) / 128) - chunk + 1
   ends <- bpcells_ends(file, part, chunk, chunks + 1)
   words <- ends[chunks + 1] - ends[1L]
-  if (is.unsorted(ends) || words > 128 * chunks) wrong_file(file, sprintf("\"%s_idx\" does not rise as it must.", part))
+  if (is.unsorted(ends) || words > 128 * chunks) wrong_file(file, sprintf("\"%s_idx\" does not increase.", part))
   data <- paste0(part, "_data")
-  if (!identical(bpcells_kind(file, data), "uint32")) wrong_file(file, sprintf("\"%s\" must have whole numbers.", data))
+  if (!identical(bpcells_kind(file, data), "uint32")) wrong_file(file, sprintf("\"%s\" does not contain whole numbers.",
+                                                                               data))
   bytes <- zarr_bytes(file.path(file$path, data), data, first = 8 + 4 * ends[1L], size = 4 * words)
   starts <- if (part == "index") as.double(bpcells_range(file, "index_starts", chunk, chunks))
   out <- memory_errors(.Call(C_weft_store_unpack, bytes, as.double(ends - ends[1L]), starts))
-  if (is.null(out)) wrong_file(file, sprintf("\"%s\" has a chunk of an impossible size.", data))
+  if (is.null(out)) wrong_file(file, sprintf("\"%s\" has a chunk of invalid size.", data))
   out[first - 128 * chunk + seq_len(count)]
 }

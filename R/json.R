@@ -6,7 +6,7 @@
 parse_json <- function(text) {
   reader <- json_tokens(text)
   value <- json_value(reader, 0L)
-  if (reader$at <= length(reader$tokens)) stop_json("goes on behind its end")
+  if (reader$at <= length(reader$tokens)) stop_json("continues after its end")
   value
 }
 
@@ -19,8 +19,8 @@ json_tokens <- function(text) {
                     "-?(?:Infinity|[0-9]++(?:\\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)|",
                     "NaN|true|false|null|[\\]\\[{}:,]|[ \\t\\r\\n]++|.")
   tokens <- tryCatch(regmatches(text, gregexpr(pattern, text, perl = TRUE))[[1L]],
-                     error = function(e) stop_json("cannot be divided"), warning = function(w) {
-                       stop_json("cannot be divided")
+                     error = function(e) stop_json("cannot be split into tokens"), warning = function(w) {
+                       stop_json("cannot be split into tokens")
                      })
   tokens <- tokens[!grepl("^[ \t\r\n]", tokens)]
   list2env(list(tokens = tokens, kinds = substr(tokens, 1L, 1L), at = 1L), parent = emptyenv())
@@ -34,7 +34,7 @@ json_next <- function(reader) {
 }
 
 json_value <- function(reader, depth) {
-  if (depth > 64L) stop_json("is too deep")
+  if (depth > 64L) stop_json("is nested too deeply")
   token <- json_next(reader)
   if (token == "{") return(json_object(reader, depth))
   if (token == "[") return(json_array(reader, depth))
@@ -72,7 +72,7 @@ json_array <- function(reader, depth) json_items(reader, depth, "]", FALSE)[[1L]
 
 json_object <- function(reader, depth) {
   items <- json_items(reader, depth, "}", TRUE)
-  if (anyDuplicated(items[[2L]])) stop_json("has a name twice")
+  if (anyDuplicated(items[[2L]])) stop_json("has a duplicated name")
   stats::setNames(items[[1L]], items[[2L]])
 }
 
@@ -86,11 +86,11 @@ json_text <- function(token) {
   high <- which(codes >= 0xD800 & codes < 0xDC00)
   if (length(high)) { # pairs stand for what 16 bits do not hold
     low <- codes[high + 1L]
-    if (anyNA(low) || any(low < 0xDC00 | low >= 0xE000)) stop_json("has half a character")
+    if (anyNA(low) || any(low < 0xDC00 | low >= 0xE000)) stop_json("has an incomplete surrogate pair")
     codes[high] <- 0x10000 + (codes[high] - 0xD800) * 0x400 + low - 0xDC00
     codes <- codes[-(high + 1L)]
   }
-  if (any(codes == 0 | codes >= 0xD800 & codes < 0xE000)) stop_json("has half a character")
+  if (any(codes == 0 | codes >= 0xD800 & codes < 0xE000)) stop_json("has an incomplete surrogate pair")
   intToUtf8(codes)
 }
 

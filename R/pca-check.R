@@ -4,7 +4,7 @@ check_pca <- function(x, arg) {
   need <- parts_of(x, arg, "pca()")
   named <- function(v, rows, columns) is_table(v, rows, columns) && is.character(colnames(v))
   need("rotation", function(v) is.matrix(v) && length(v) > 0L && named(v, nrow(v), ncol(v)),
-       "a matrix of finite numbers, one named column per component")
+       "a matrix of finite numbers with one named column per component")
   p <- nrow(x[["rotation"]])
   k <- ncol(x[["rotation"]])
   need("n", function(v) is_numbers(v, 1L, min = 1, whole = TRUE), "the number of rows")
@@ -12,7 +12,7 @@ check_pca <- function(x, arg) {
   need("x", function(v) named(v, n, k), sprintf("a matrix of finite scores, %.0f rows of %d components", n, k))
   need("sdev", function(v) is_numbers(v, k, min = 0), "standard deviations, one per component")
   need("d", function(v) is_numbers(v, k, min = 0), "singular values, one per component")
-  need("share", function(v) is_numbers(v, k, min = 0), "shares of the variance, one per component")
+  need("share", function(v) is_numbers(v, k, min = 0), "proportions of the variance, one per component")
   need("center", function(v) isFALSE(v) || is_numbers(v, p), "FALSE or finite numbers, one per column")
   need("scale", function(v) isFALSE(v) || (is_numbers(v, p, min = 0, finite = FALSE) && all(v > 0)),
        "FALSE or positive numbers, one per column")

@@ -1,19 +1,19 @@
 #' Choose the number of principal components
 #'
-#' * `"parallel"`: components whose singular value exceeds the `level` quantile of those of data in which every column
-#'   has been permuted (Horn 1965), up to the first that does not. The quantile is an order statistic, so that `level`
-#'   holds for unrelated columns of any distribution; this takes at least 1 / (1 - `level`) - 1 permutations (`times`);
-#' * `"signs"`: those of `"parallel"` that also exceed the quantile of data in which every distance of a value from its
-#'   column's median has a random sign (after Hong, Sheng and Dobriban 2020). Unlike permutation, this preserves what
-#'   noisier rows do by themselves;
-#' * `"broken_stick"`: components whose share of variance exceeds that of a stick broken at random, up to the first that
-#'   does not;
+#' * `"parallel"`: components whose singular value exceeds the `level` quantile of singular values after permuting every
+#'   column (Horn 1965), up to the first that does not. The quantile is an order statistic, so `level` holds for
+#'   independent columns of any distribution; this takes at least 1 / (1 - `level`) - 1 permutations (`times`);
+#' * `"signs"`: the components of `"parallel"` that also exceed the quantile for data in which every deviation from the
+#'   column median has a random sign (after Hong, Sheng and Dobriban 2020). Unlike permutation, this preserves the
+#'   effect of noisier rows;
+#' * `"broken_stick"`: components whose proportion of variance exceeds the expected length of a piece of a stick broken
+#'   at random, up to the first that does not;
 #' * `"gavish_donoho"`: singular values above the optimal hard threshold for white noise of unknown level (Gavish and
 #'   Donoho 2014), which is estimated from the median of all of them;
-#' * `"q2"`: the number of components that predicts left-out cells best. Cells are left out in `folds` diagonal patterns
-#'   and filled by the least-squares fit (as in `na = "em"`); Q2 = 1 - (squared errors) / (squared errors of the column
-#'   means), errors divided by the columns' scale where there is one. The result is 0 when no number beats the means,
-#'   and the smallest of those that are equally good.
+#' * `"q2"`: the number of components that predicts held-out cells best. Cells are held out in `folds` diagonal patterns
+#'   and predicted by the least-squares fit (as in `na = "em"`); Q2 = 1 - (squared errors) / (squared errors of the
+#'   column means), with errors divided by the scale of their column, if any. The result is 0 if no number is better
+#'   than the means, and the smallest one if several are equally good.
 #'
 #' @param x a numeric matrix or data frame without missing values.
 #' @param method one of the names in the description.
@@ -21,13 +21,12 @@
 #' @param max_k the largest number considered.
 #' @param permutations the number of permutations, and of draws of signs.
 #' @param level the quantile that a component must exceed.
-#' @param folds the number of patterns of left-out cells.
-#' @param seed a whole number: the draws are then the same in every call, and R's generator is left alone; by default
-#'   the seed comes from R's generator. The other methods draw no random numbers.
+#' @param folds the number of patterns of held-out cells.
+#' @param seed a whole number for `"parallel"` and `"signs"`; by default, it is drawn from R's generator.
 #' @param ... for `plot()`: passed on to [graphics::plot()].
 #' @return An object of class `weft_pca_k`: a list with `k` (which may be 0), `method`, and `curve`, a data frame with
-#'   what was compared for each number of components; for `"q2"` also `steps`, the decompositions that all fits took.
-#'   `plot()` draws it.
+#'   the compared values for each number of components; for `"q2"` also `steps`, the number of decompositions of all
+#'   fits. `plot()` draws the curve.
 #' @seealso [pca()]
 #' @export
 #' @examples

@@ -28,12 +28,12 @@ pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x", threads = 
   )
   if (source$n < 1 || source$p < 1) {
     abort_input(sprintf("`%s` must have at least one row and one column.", arg),
-                x = sprintf("It has %.0f and %.0f.", source$n, source$p))
+                x = sprintf("It has %.0f rows and %.0f columns.", source$n, source$p))
   }
   most <- .Machine$integer.max # of the sides of a matrix of scores or loadings
   if (source$n > most || source$p > most) {
     abort_input(sprintf("`%s` must have at most %d rows and columns.", arg, most),
-                x = sprintf("It has %.0f and %.0f.", source$n, source$p))
+                x = sprintf("It has %.0f rows and %.0f columns.", source$n, source$p))
   }
   source
 }
@@ -49,7 +49,7 @@ frame_matrix <- function(x, arg) {
     if (is.numeric(x[[j]]) && !is.object(x[[j]]) && is.null(dim(x[[j]]))) next
     abort_input(sprintf("Every column of `%s` must be numeric.", arg),
                 x = sprintf("Column `%s` is %s.", names(x)[j], describe(x[[j]])),
-                i = "Leave it out, or turn it into numbers, for example with `model.matrix()`.")
+                i = "Remove it, or convert it into numbers, for example with `model.matrix()`.")
   }
   as.matrix(x)
 }
@@ -63,7 +63,7 @@ sparse_source <- function(blocks, arg) {
   columns <- vapply(blocks, ncol, 0L)
   if (any(columns != columns[1L])) {
     abort_input(sprintf("The blocks of `%s` must have the same columns.", arg),
-                x = sprintf("They have %s.", paste(unique(columns), collapse = ", ")))
+                x = sprintf("They have %s columns.", paste(unique(columns), collapse = ", ")))
   }
   rows <- as.double(vapply(blocks, nrow, 0L))
   names <- lapply(blocks, rownames)
@@ -74,8 +74,8 @@ sparse_source <- function(blocks, arg) {
 
 resident_source <- function(x, arg) {
   if (!is_resident(x)) {
-    abort_input(sprintf("`%s` must be on the device.", arg), x = "It was freed, or belongs to another R session.",
-                i = "Make it again with `weft_upload()`.")
+    abort_input(sprintf("`%s` must be on the device.", arg), x = "It was freed or belongs to another R session.",
+                i = "Create it again with `weft_upload()`.")
   }
   d <- as.double(dim(x))
   list(kind = "resident", n = d[1L], p = d[2L], data = x$pointer, row_names = dimnames(x)[[1L]],
@@ -204,7 +204,7 @@ column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, n
 check_weights <- function(x, count, arg) {
   if (is.null(x)) return(NULL)
   if (!is.numeric(x) || length(x) != count || anyNA(x) || any(x < 0 | is.infinite(x)) || !any(x > 0)) {
-    abort_input(sprintf("`%s` must be %.0f finite numbers of at least 0, not all 0.", arg, count),
+    abort_input(sprintf("`%s` must contain %.0f finite numbers of at least 0 that are not all 0.", arg, count),
                 x = paste0("It is ", describe(x), "."))
   }
   as.double(x)
@@ -214,7 +214,7 @@ check_center <- function(x, p, arg) {
   x <- bare_scalar(x)
   if (is.logical(x) && length(x) == 1L && !is.na(x)) return(x)
   if (is.numeric(x) && length(x) == p && all(is.finite(x)) && (arg != "scale" || all(x > 0))) return(as.double(x))
-  abort_input(sprintf("`%s` must be TRUE, FALSE or %.0f %s numbers, one per column.", arg, p,
+  abort_input(sprintf("`%s` must be TRUE, FALSE or %.0f %s numbers (one per column).", arg, p,
                       if (arg == "scale") "positive" else "finite"), x = paste0("It is ", describe(x), "."))
 }
 

@@ -2,16 +2,16 @@
 #'
 #' `predict()` gives the scores of supplementary rows. With `type = "columns"` it places supplementary columns, measured
 #' on the same rows, by their loadings (regressions on the scores of unit length) and their correlations with the
-#' components. `fitted()` is the approximation by the components, in the units of the data; `residuals()` is the data
-#' less that approximation.
+#' components. `fitted()` is the approximation by the components, in the units of the data; `residuals()` is the
+#' difference between the data and this approximation.
 #'
 #' `tidy()` returns what broom returns for [stats::prcomp()]: `matrix = "u"` the scores, `"v"` the loadings, `"d"` the
-#' standard deviations with their shares of the total variance. `augment()` adds scores to the data.
+#' standard deviations with their proportions of the total variance. `augment()` adds scores to the data.
 #'
-#' @param object,x what [pca()] returned; for `residuals()`, `x` is the data from which it was computed.
+#' @param object,x an object returned by [pca()]; for `residuals()`, `x` is the data from which it was computed.
 #' @param newdata the rows (or columns) to place: a matrix, data frame, sparse Matrix, store or [plink_file()]. The rows
 #'   of a store are read in blocks. In a [plink_file()], counts must be of the alleles that were counted in the data, and
-#'   the mean of the data stands for missing genotypes.
+#'   missing genotypes are replaced by the mean of the data.
 #' @param type `"rows"` or `"columns"`.
 #' @param k the number of components to use.
 #' @param assay for `residuals()` of a SummarizedExperiment: the assay's name or number.
@@ -86,13 +86,13 @@ predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) 
 columns_of_fit <- function(names, x) {
   if (is.null(names) || is.null(colnames(x)) || identical(names, colnames(x))) return(NULL)
   lost <- setdiff(names, colnames(x))
-  if (length(lost)) abort_input("`newdata` must have the columns of the data.",
-                                x = sprintf("It lacks %s.", label_some(lost)))
+  if (length(lost)) abort_input("`newdata` must have the columns of the original data.",
+                                x = sprintf("Missing: %s.", label_some(lost)))
   twice <- unique(c(names[duplicated(names)], intersect(names, colnames(x)[duplicated(colnames(x))])))
   if (length(twice)) {
-    abort_input("Columns of `newdata` must have unique names to be found by name.",
-                x = sprintf("Twice: %s.", label_some(twice)),
-                i = "With the columns in the order of the data, `unname()` it.")
+    abort_input("Columns of `newdata` must have unique names, because they are matched by name.",
+                x = sprintf("Duplicated: %s.", label_some(twice)),
+                i = "If the columns are in the order of the original data, remove the names with `unname()`.")
   }
   match(names, colnames(x))
 }
@@ -166,8 +166,8 @@ residuals.weft_pca <- function(object, x, k = length(object$sdev), assay = NULL,
   need_args("x") # the call that made the object is not evaluated: it may come from a file
   source <- memory_errors(pca_source(x, assay))
   if (source$n != object$n || source$p != nrow(object$rotation)) {
-    abort_input("`x` must be the data of `object`.",
-                x = sprintf("It has %.0f rows and %.0f columns, not %.0f and %d.", source$n, source$p,
+    abort_input("`x` must contain the data of `object`.",
+                x = sprintf("It has %.0f rows and %.0f columns instead of %.0f and %d.", source$n, source$p,
                                                                 object$n, nrow(object$rotation)))
   }
   data <- switch(source$kind, dense = source$data, sparse = as.matrix(do.call(rbind, source$data)),
@@ -215,7 +215,8 @@ augment.weft_pca <- function(x, data = NULL, newdata = NULL, ...) {
   if (is.null(base)) return(out)
   base <- as.data.frame(base)
   if (nrow(base) != nrow(out)) {
-    abort_input("`data` must have the rows of the model.", x = sprintf("It has %d, not %d.", nrow(base), nrow(out)))
+    abort_input("`data` must have the rows of the model.",
+                x = sprintf("It has %d rows instead of %d.", nrow(base), nrow(out)))
   }
   cbind(out[1L], base, out[-1L], row.names = NULL)
 }
@@ -244,11 +245,11 @@ pca_reduced_dim <- function(x, k = 50, ..., name = "PCA") {
   need_args("x")
   if (!inherits(x, "SingleCellExperiment")) {
     abort_input("`x` must be a SingleCellExperiment.", x = paste0("It is ", describe(x), "."),
-                i = "`pca()` takes a SummarizedExperiment too, and returns its scores in `$x`.")
+                i = "For a SummarizedExperiment, use `pca()`, which returns the scores in `$x`.")
   }
   name <- bare_scalar(name)
   if (!is_word(name) || !nzchar(name)) {
-    abort_input("`name` must be one name, not empty.", x = paste0("It is ", describe(name), "."))
+    abort_input("`name` must be one non-empty name.", x = paste0("It is ", describe(name), "."))
   }
   need_package("SingleCellExperiment", "A SingleCellExperiment")
   fit <- pca(x, k = k, ...)
@@ -257,6 +258,6 @@ pca_reduced_dim <- function(x, k = 50, ..., name = "PCA") {
   attr(scores, "varExplained") <- fit$sdev^2
   attr(scores, "percentVar") <- 100 * fit$share
   tryCatch(SingleCellExperiment::`reducedDim<-`(x, name, value = scores), error = function(e) {
-    abort_input("`x` must be a SingleCellExperiment that can take the scores.", x = conditionMessage(e))
+    abort_input("`x` must be a SingleCellExperiment that accepts the scores.", x = conditionMessage(e))
   })
 }

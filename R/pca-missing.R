@@ -6,14 +6,14 @@ pca_missing <- function(source, moments, method, na, job, settings, control) {
   if (!method %in% c("nipals", "gs")) {
     bad <- which(moments$missing > 0)
     abort_input(
-      sprintf("Method \"%s\" does not take missing values.", method),
+      sprintf("Method \"%s\" does not accept missing values.", method),
       x = sprintf("Missing in %d of %d columns: %s.", length(bad), source$p,
                   label_some((source$names %||% seq_len(source$p))[bad])),
-      i = "`na = \"em\"` gives the least-squares fit; methods \"nipals\" and \"gs\" regress on what is observed."
+      i = "`na = \"em\"` computes the least-squares fit; methods \"nipals\" and \"gs\" regress on the observed values."
     )
   }
-  if (!is.null(settings$weights)) abort_input("`weights` must be NULL when values are missing.",
-                                              i = "`na = \"em\"` takes weights.")
+  if (!is.null(settings$weights)) abort_input("`weights` must not be given if values are missing.",
+                                              i = "`na = \"em\"` accepts weights.")
   form <- pca_form(moments, settings$center, settings$scale, NULL, settings$col_weights, source$n)
   form$native$own <- TRUE
   solved <- pca_native(source, form, job, FALSE, control)
@@ -28,7 +28,7 @@ sign_of <- function(v) apply(v, 2L, function(l) if (l[which(abs(l) >= max(abs(l)
 pca_em <- function(source, moments, job, settings, control) {
   if (source$kind == "resident") {
     abort_input("`na = \"em\"` needs a matrix in memory.", x = "`x` is on the device.",
-                i = "`as.matrix()` returns the numbers.")
+                i = "`as.matrix()` copies it into memory.")
   }
   em_fit(source, moments, NULL, job, settings, control)$run
 }

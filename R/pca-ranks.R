@@ -17,7 +17,7 @@ check_shared_weights <- function(weights) {
   compare_said(ranks_gather(list(`whether there are weights` = !is.null(weights))))
   if (!is.null(weights) && any(weights == 0)) {
     abort_input("`weights` must be above 0 for `weft_run(ranks = TRUE)`.",
-                i = "Leave these rows out and use `predict()` on them.")
+                i = "Remove these rows and use `predict()` on them.")
   }
 }
 
@@ -54,12 +54,12 @@ devices_of_rows <- function(run, source, method, na, divided) {
   if (length(on) == 1L) return(on)
   why <- if (!method %in% c("auto", "krylov", "gram")) sprintf("`method` is \"%s\".", method)
   else if (na != "fail") sprintf("`na` is \"%s\".", na)
-  else if (source$kind == "resident") "`x` is on one device already."
+  else if (source$kind == "resident") "`x` is already on one device."
   else if (source$kind %in% c("blocks", "stored")) "`x` is read in blocks."
-  else if (!is.null(source$ranks)) "`weft_run(ranks = TRUE)` gives each rank one."
+  else if (!is.null(source$ranks)) "`weft_run(ranks = TRUE)` uses one device per rank."
   if (is.null(why)) return(devices_for(run$devices, run$backend, divided))
   if (is.null(run$devices)) return(first_device())
-  abort_input("Several `devices` share the rows of a matrix in memory, for method \"krylov\" or \"gram\".", x = why)
+  abort_input("Several `devices` need a matrix in memory and method \"krylov\" or \"gram\".", x = why)
 }
 
 # A sparse source with at least as many blocks as parts, when it has the rows.

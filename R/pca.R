@@ -2,7 +2,7 @@
 #'
 #' `pca()` finds the first principal components of a matrix. The matrix may be wide or tall, dense or sparse, complete
 #' or with missing values, in memory, on disk or on a device. The shortest call is `pca(x, k)`. It returns a
-#' [stats::prcomp()] object with additional elements, so that functions for such objects accept it: [stats::biplot()],
+#' [stats::prcomp()] object with additional elements, which other functions for such objects accept: [stats::biplot()],
 #' [stats::screeplot()], factoextra, broom.
 #'
 #' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` (the loadings) is V, `x` (the scores)
@@ -17,12 +17,12 @@
 #' @param k the number of components; by default, all min(n, p).
 #' @param method `"auto"` chooses the cheaper one of `"krylov"` and `"gram"`. `"gs"` and `"nipals"` are slower.
 #' @param center,scale `TRUE`, `FALSE`, or one number per column. `scale = TRUE` divides by the standard deviation, and
-#'   constant columns by 1, with a warning. For counts of alleles, `scale = "allele"` divides by sqrt(2 q (1 - q)), with
-#'   q the allele's frequency.
+#'   constant columns by 1, with a warning. For allele counts, `scale = "allele"` divides by sqrt(2 q (1 - q)), with the
+#'   allele frequency q.
 #' @param weights weights of rows, as if each row were repeated that many times. Rows of weight 0 are projected onto the
-#'   components of the others, as relatives are onto those of unrelated people.
-#' @param na `"fail"` makes missing values an error (`"gs"` and `"nipals"` accept them); `"mean"` replaces each by the
-#'   mean of its column; `"em"` finds the least-squares fit to the observed values.
+#'   components of the others, for example relatives onto the components of unrelated people.
+#' @param na `"fail"` stops with an error if there are missing values (`"gs"` and `"nipals"` accept them); `"mean"`
+#'   replaces each by the mean of its column; `"em"` finds the least-squares fit to the observed values.
 #' @param assay for a SummarizedExperiment: the name or number of the assay.
 #' @param control a list of settings that are rarely needed:
 #'   * `col_weights`: weights of columns; they become part of the `scale` of the result.
@@ -30,16 +30,16 @@
 #'   * `stop`: `"residual"`, or `"paper"` for the rule of the GS-PCA paper (for `"gs"` and `"nipals"`).
 #'   * `max_iterations`: the largest number of iterations, for each component or for the block.
 #'   * `precision`: `"double"`, or `"single"` to iterate over a dense matrix in 32-bit floats.
-#'   * `block_size`: how many bytes of a DelayedMatrix, store or file to hold at once; data that fit are read only
-#'     once.
-#' @param seed a whole number for the random start; by default, it comes from R's generator.
-#' @param run see [weft_run()]. Devices share the rows. Each rank gives its own rows and gets the whole result.
-#' @param ... not used: any further argument is an error, which gives the name that an argument of [stats::prcomp()] has
-#'   here.
+#'   * `block_size`: the number of bytes of a DelayedMatrix, store or file to hold in memory; data that fit are read
+#'     only once.
+#' @param seed a whole number; by default, it is drawn from R's generator.
+#' @param run see [weft_run()]. Rows are distributed over devices. Each rank gives its own rows and gets the whole
+#'   result.
+#' @param ... not used; for arguments of [stats::prcomp()], the error gives the name used here.
 #' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in
-#'   [stats::prcomp()], and `d`, `share` of the total variance, `total_variance`, `rank`, `residual`, `iterations`,
-#'   `converged`, `orthogonality` (the largest inner product between different loadings, and cosine between scores),
-#'   `passes` over the data, `method`, `call`, `backend`, `reason`, `seconds`.
+#'   [stats::prcomp()], and `d`, `share` (the proportion of the total variance), `total_variance`, `rank`, `residual`,
+#'   `iterations`, `converged`, `orthogonality` (the largest inner product between different loadings, and cosine
+#'   between scores), `passes` over the data, `method`, `call`, `backend`, `reason`, `seconds`.
 #' @seealso [predict.weft_pca()], [plot.weft_pca()], [pca_choose_k()], [pca_reduced_dim()]
 #' @export
 #' @examples
@@ -151,7 +151,7 @@ default_tolerance <- function(by_vectors, stop, na) {
 
 choose_resident <- function(backend) {
   if (identical(backend %||% weft_backend(), "cpu")) {
-    abort_input("A weft_upload() handle needs `run = \"cuda\"`.", i = "`as.matrix()` returns the numbers.")
+    abort_input("A handle from `weft_upload()` needs `run = \"cuda\"`.", i = "`as.matrix()` copies it into memory.")
   }
   list(name = "cuda", reason = "the matrix is on the device")
 }
@@ -203,13 +203,13 @@ check_moments <- function(moments, source) {
   bad <- which(moments$infinite > 0)
   if (length(bad)) {
     abort_input("`x` must not have infinite values.", x = sprintf(
-      "Found in %d of %.0f columns: %s.", length(bad), source$p,
+      "They occur in %d of %.0f columns: %s.", length(bad), source$p,
       label_some((source$names %||% seq_len(source$p))[bad])))
   }
   empty <- which(moments$weight == 0 & moments$missing > 0)
   if (length(empty)) {
     abort_input("Every column of `x` must have an observed value.", x = sprintf(
-      "%s: all missing.", label_some((source$names %||% seq_len(source$p))[empty])), i = "Leave it out.")
+      "All values of %s are missing.", label_some((source$names %||% seq_len(source$p))[empty])), i = "Remove it.")
   }
 }
 
@@ -223,8 +223,8 @@ check_rows_seen <- function(source, control) {
   empty <- which(.Call(C_weft_pca_seen, native_source(source), control) == 0)
   if (!length(empty)) return(invisible())
   abort_input("Every row of `x` must have an observed value.", x = sprintf(
-    "%s: all missing.", label_some((source$row_names %||% seq_len(source$n))[empty])),
-    i = "Leave it out: it says nothing.")
+    "All values of %s are missing.", label_some((source$row_names %||% seq_len(source$n))[empty])),
+    i = "Remove it.")
 }
 
 # The decomposition of a complete source, in the units of the data; `d` is d * 2^-exponent until pca_result().
@@ -245,8 +245,8 @@ pca_native <- function(source, form, job, single, control) {
 pca_result <- function(solved, source, k, weights, control) {
   form <- solved$form
   if (!all(is.finite(solved$d * 2^form$exponent))) {
-    abort_input("`x` must be smaller: its singular values overflow.",
-                i = "Divide it by a number, or use `scale = TRUE`.")
+    abort_input("`x` must contain smaller values: its singular values overflow.",
+                i = "Rescale it, or use `scale = TRUE`.")
   }
   labels <- paste0("PC", seq_len(k))
   orthogonality <- orthogonality(solved, control)
@@ -276,7 +276,7 @@ unweighted_scores <- function(scores, solved, source, weights) {
     return(scores)
   }
   if (!source$kind %in% c("dense", "sparse")) {
-    abort_input("`weights` of 0 need a matrix in memory.", i = "Leave these rows out and use `predict()` on them.")
+    abort_input("`weights` of 0 need a matrix in memory.", i = "Remove these rows and use `predict()` on them.")
   }
   if (!is.null(solved$cells)) source$data[is.na(source$data)] <- solved$cells
   x <- if (source$kind == "dense") source$data[none, , drop = FALSE]
@@ -296,9 +296,9 @@ orthogonality <- function(solved, control) {
 }
 
 warn_constant <- function(names) {
-  weft_warn("constant", sprintf("Constant columns cannot be scaled to variance 1, and have loadings of 0: %s.",
+  weft_warn("constant", sprintf("Constant columns cannot be scaled to variance 1 and get loadings of 0: %s.",
                                 label_some(names)),
-            i = "Leave them out.")
+            i = "Remove them.")
 }
 
 warn_about <- function(fit, k, constant, source) {
@@ -307,7 +307,7 @@ warn_about <- function(fit, k, constant, source) {
     late <- which(!fit$converged)
     weft_warn("convergence", sprintf("%s did not converge to `tolerance` in %d iterations.",
                                      label_some(paste0("PC", late)), max(fit$iterations[late])),
-              i = paste("`converged` and `residual` in the result say how far they are; raise `max_iterations` or",
+              i = paste("See `converged` and `residual` in the result; raise `max_iterations` or",
                         "`tolerance` in `control`."))
   }
   if (fit$rank < k) {

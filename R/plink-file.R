@@ -1,25 +1,25 @@
 #' Genotypes that stay in their file
 #'
-#' Describes a data set in PLINK's binary format, a `.bed` file with its `.bim` and `.fam` files, so that functions can
-#' read the genotypes from it directly. Every `mi_` function, [pca()] and [irm()] take the result in place of a matrix.
-#' Functions that count categories convert the file's two bits per genotype directly to bit planes, without expanding
-#' them to integers. [pca()] works on these two bits, too, and [irm()] reads the whole as a matrix.
+#' `plink_file()` makes genotypes in PLINK's binary format (a `.bed` file with its `.bim` and `.fam` files) available
+#' without reading them into memory. The shortest call is `plink_file("study.bed")`; it returns an object that every
+#' `mi_` function, [pair_scan()], [pca()] and [irm()] accept in place of a matrix. Functions that count categories
+#' convert the two bits per genotype in the file directly to bit planes, without expanding them to integers. [pca()]
+#' computes with these two bits as well, and [irm()] reads the whole matrix.
 #'
-#' The filters are applied when the file is described: genotypes are then counted once, over all samples. The test of
-#' Hardy-Weinberg proportions is exact and does not take sex into account: leave out sex chromosomes, or do not use it.
-#' Do not change the files while functions read them: a file that becomes shorter is an error, but other changes go
-#' unnoticed.
+#' The filters are applied once, when `plink_file()` is called, from the genotypes of all samples. The test of
+#' Hardy-Weinberg proportions is exact and ignores sex, so do not use it on sex chromosomes. Do not change the files
+#' while functions read them: a truncated file gives an error, but other changes are not detected.
 #'
 #' @inheritParams read_plink
-#' @param variants only these variants, before any filter: numbers or names; all by default.
-#' @param min_maf leave out variants with a minor allele frequency below this.
-#' @param max_missing leave out variants with a larger share of missing genotypes than this.
-#' @param min_hwe leave out variants with a p-value for Hardy-Weinberg proportions below this.
-#' @param chromosome only variants on these chromosomes, as the `.bim` file names them.
-#' @param from,to only variants at positions (in bases) from `from` to `to`.
+#' @param variants numbers or names of variants to select before any filter; by default all.
+#' @param min_maf exclude variants with a smaller minor allele frequency.
+#' @param max_missing exclude variants with a larger proportion of missing genotypes.
+#' @param min_hwe exclude variants with a smaller p-value for Hardy-Weinberg proportions.
+#' @param chromosome select variants on these chromosomes, named as in the `.bim` file.
+#' @param from,to select variants at positions (in bases) from `from` to `to`.
 #' @return An object of class `weft_plink` with `dim` and `dimnames` as [read_plink()] gives them, and elements
-#'   `variants` and `samples`, the two tables as data frames. When a filter by genotypes was asked for, `variants` also
-#'   has `maf`, `missing` and `hwe`. `as.matrix()` reads all genotypes.
+#'   `variants` and `samples`, the two tables as data frames. With a filter by genotypes, `variants` also contains
+#'   `maf`, `missing` and `hwe`. `as.matrix()` reads all genotypes.
 #' @seealso [read_plink()], [pair_scan()]
 #' @export
 #' @examples
@@ -65,10 +65,10 @@ in_region <- function(bim, chromosome, from, to) {
     chromosome <- factor_text(bare_text(chromosome))
     unknown <- if (is.atomic(chromosome)) setdiff(as.character(chromosome), bim$chromosome)
     if (!is.atomic(chromosome) || length(unknown)) {
-      abort_input("`chromosome` must name chromosomes of the .bim file.",
+      abort_input("`chromosome` must contain chromosomes of the .bim file.",
                   x = if (is.atomic(chromosome)) sprintf("There is no %s.", label_some(unknown))
                       else paste0("It is ", describe(chromosome), "."),
-                  i = sprintf("There are %s.", label_some(unique(bim$chromosome))))
+                  i = sprintf("Available: %s.", label_some(unique(bim$chromosome))))
     }
     inside <- bim$chromosome %in% as.character(chromosome)
   }
@@ -97,8 +97,8 @@ whole_plink <- function(x) {
     is_frame(variants, c(variant = "character")) && identical(nrow(variants), length(parts$wanted)) &&
     is_frame(samples, c(individual = "character", family = "character"))
   if (!isTRUE(fine)) {
-    abort_input("The genotypes must be as `plink_file()` described them.",
-                i = "Describe them again with `plink_file()`.")
+    abort_input("The genotypes must be unchanged since `plink_file()` was called.",
+                i = "Call `plink_file()` again.")
   }
   parts
 }

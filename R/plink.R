@@ -28,7 +28,7 @@ read_plink <- function(path, variants = NULL, type = c("integer", "raw"), thread
   x <- .Call(C_weft_mi_genotypes, parts$bed, as.double(nrow(fam)), wanted - 1, run_control("cpu", threads, FALSE))
   if (type == "raw") {
     if (anyNA(x)) {
-      abort_input("`type` must be \"integer\" where genotypes are missing.",
+      abort_input("`type` must be \"integer\" if genotypes are missing.",
                   x = sprintf("%d are missing.", sum(is.na(x))))
     }
     x <- memory_errors(matrix(as.raw(x), nrow(x), ncol(x)))
@@ -43,14 +43,14 @@ read_plink <- function(path, variants = NULL, type = c("integer", "raw"), thread
 plink_parts <- function(path) {
   path <- bare_text(path)
   if (!is_word(path)) {
-    abort_input("`path` must name a .bed file.", x = paste0("It is ", describe(path), "."))
+    abort_input("`path` must be the name of a .bed file.", x = paste0("It is ", describe(path), "."))
   }
   stem <- sub("\\.bed$", "", path)
   files <- paste0(stem, c(".bed", ".bim", ".fam"))
   problems <- lapply(files, file_problem)
   wrong <- lengths(problems) > 0L
   if (any(wrong)) {
-    abort_input("`path` must name a .bed file with its .bim and .fam beside it.",
+    abort_input("`path` must be the name of a .bed file with its .bim and .fam files in the same folder.",
                 x = paste0(sprintf("%s %s", basename(files[wrong]), unlist(problems)), collapse = "; "))
   }
   bim <- plink_table(files[2L], c("chromosome", "variant", "morgans", "position", "allele1", "allele2"))
@@ -67,7 +67,7 @@ plink_table <- function(file, columns) {
   lines <- text_lines(file, "path")
   bad <- which(!validUTF8(lines))
   if (length(bad)) abort_input(sprintf("%s must be text in UTF-8.", basename(file)),
-                               x = sprintf("Line %d is not.", bad[1L]))
+                               x = sprintf("Line %d is not valid.", bad[1L]))
   out <- .Call(C_weft_mi_fields, lines, length(columns))
   if (is.double(out)) {
     abort_input(sprintf("Every line of %s must have %d fields.", basename(file), length(columns)),
@@ -88,7 +88,7 @@ variant_index <- function(variants, names) {
            else if (is.numeric(variants) && all(variants %in% seq_along(names))) as.integer(variants)
            else NA_integer_
   if (anyNA(index)) {
-    abort_input(sprintf("`variants` must be names of variants or numbers from 1 to %d.", length(names)),
+    abort_input(sprintf("`variants` must contain names of variants or numbers from 1 to %d.", length(names)),
                 x = if (is.character(variants)) sprintf("There is no %s.", label_some(variants[is.na(index)]))
                     else paste0("It is ", describe(variants), "."))
   }
@@ -107,13 +107,13 @@ check_bed <- function(file, n, p) {
                 x = sprintf("It begins with %s.", if (length(magic)) paste(magic, collapse = " ") else "nothing"))
   }
   if (magic[3L] != as.raw(1)) {
-    abort_input("The .bed file must hold one variant after another (third byte 01).",
-                x = sprintf("It is %s.", magic[3L]),
-                i = "`plink --make-bed` writes it anew.")
+    abort_input("The .bed file must be in variant-major order (third byte 01).",
+                x = sprintf("The third byte is %s.", magic[3L]),
+                i = "`plink --make-bed` converts it.")
   }
   if (size != bytes) {
     abort_input(sprintf("The .bed file must have %.0f bytes for %d samples and %d variants.", bytes, n, p),
                 x = sprintf("It has %.0f.", size),
-                i = if (size < bytes) "It was cut short, or the .bim and .fam belong to another file.")
+                i = if (size < bytes) "It is truncated, or the .bim and .fam files belong to another file.")
   }
 }

@@ -1,10 +1,10 @@
 #' Plot principal components
 #'
-#' `plot()` is a scree plot: it shows shares of the variance as bars, and their cumulative sum as a line. `biplot()`
-#' is [stats::biplot()] of the scores and loadings. `autoplot()` draws scores with ggplot2, coloured by a variable if
-#' one is given.
+#' `plot()` is a scree plot: it shows proportions of the variance as bars, and their cumulative sum as a line.
+#' `biplot()` is [stats::biplot()] of the scores and loadings. `autoplot()` draws scores with ggplot2, coloured by a
+#' variable if one is given.
 #'
-#' @param x,object what [pca()] returned.
+#' @param x,object an object returned by [pca()].
 #' @param top the largest number of components to show.
 #' @param components two components.
 #' @param color a vector with one value per row.
@@ -20,7 +20,7 @@ plot.weft_pca <- function(x, top = 20L, ...) {
   check_pca(x, "x")
   share <- 100 * utils::head(x$share, top)
   settings <- list(height = share, names.arg = seq_along(share), col = "#2c5f8a", border = NA, las = 1,
-                   ylim = c(0, 105), yaxs = "i", xlab = "component", ylab = "share of variance (%)", main = "")
+                   ylim = c(0, 105), yaxs = "i", xlab = "component", ylab = "proportion of variance (%)", main = "")
   at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
   graphics::lines(at, cumsum(share), type = "o", pch = 16, cex = 0.7, col = "#b3541e")
   graphics::legend("topleft", bty = "n", legend = c("share", "cumulative"), fill = c("#2c5f8a", NA), border = NA,
@@ -33,7 +33,7 @@ plot.weft_pca <- function(x, top = 20L, ...) {
 autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
   check_pca(object, "object")
   if (!is.numeric(components) || length(components) != 2L || !all(components %in% seq_along(object$sdev))) {
-    abort_input(sprintf("`components` must be two numbers from 1 to %d.", length(object$sdev)),
+    abort_input(sprintf("`components` must contain two numbers from 1 to %d.", length(object$sdev)),
                 x = paste0("It is ", describe(components), "."))
   }
   if (!is.null(color) && !is.atomic(color)) {
@@ -41,7 +41,7 @@ autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
   }
   check_factor(color, "`color`")
   if (!is.null(color) && length(color) != nrow(object$x)) {
-    abort_input(sprintf("`color` must have one value per row: %d.", nrow(object$x)),
+    abort_input(sprintf("`color` must have one value per row (%d).", nrow(object$x)),
                 x = sprintf("It has %d.", length(color)))
   }
   data <- data.frame(first = object$x[, components[1L]], second = object$x[, components[2L]])

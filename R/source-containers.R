@@ -82,7 +82,7 @@ experiment_values <- function(x, assay, arg) {
   if (length(dim(values)) != 2L || !is.numeric(values) && !inherits(values, "Matrix")) invalid_container(x, arg)
   samples <- container_samples(x)
   if (ncol(samples) && nrow(samples) != ncol(values)) {
-    invalid_container(x, arg, sprintf("It has %d samples, and `%s` has %d rows.", ncol(values),
+    invalid_container(x, arg, sprintf("It has %d samples, but `%s` has %d rows.", ncol(values),
                                       container_samples_name(x), nrow(samples)))
   }
   values
@@ -98,7 +98,7 @@ named_counts <- function(x, assay) {
 
 invalid_container <- function(x, arg, what = "It has no matrix of values.") {
   abort_input(sprintf("`%s` must be a valid %s.", arg, experiment_class(x)), x = what,
-              i = "It was changed, or damaged in a file.")
+              i = "It was changed, or its file is damaged.")
 }
 
 # The position of `assay` (a name or a number) among those that there are.
@@ -107,8 +107,8 @@ choose_assay <- function(assay, known) {
         else if (is.numeric(assay) && length(assay) == 1L) match(assay, seq_along(known))
         else NA_integer_
   if (!is.na(at)) return(at)
-  abort_input("`assay` must name one assay of `x`.", x = paste0("It is ", describe(assay), "."),
-              i = sprintf("There are %s.", label_some(known)))
+  abort_input("`assay` must be the name of one assay of `x`.", x = paste0("It is ", describe(assay), "."),
+              i = sprintf("Available: %s.", label_some(known)))
 }
 
 dgelist_values <- function(x, assay, arg) {
@@ -151,9 +151,9 @@ seurat_values <- function(x, assay, arg) {
   cells <- rownames(container_samples(x))
   if (is.null(colnames(values)) || identical(colnames(values), cells)) return(values)
   if (!setequal(colnames(values), cells)) {
-    abort_input(sprintf("The assay of `%s` must have all of its cells.", arg),
+    abort_input(sprintf("The assay of `%s` must contain all of its cells.", arg),
                 x = sprintf("It has %d of %d.", sum(cells %in% colnames(values)), length(cells)),
-                i = "Take those cells of the object first.")
+                i = "Subset the object to these cells first.")
   }
   values[, cells, drop = FALSE]
 }
@@ -175,12 +175,12 @@ layer_values <- function(from, x, arg) {
     values <- layers[[layer]]
     names <- list(layer_names(from, "features", layer), layer_names(from, "cells", layer))
     if (length(dim(values)) != 2L || !identical(lengths(names), dim(values))) {
-      invalid_container(x, arg, sprintf("Its layer `%s` has other genes or cells than it says.", layer))
+      invalid_container(x, arg, sprintf("The dimensions of its layer `%s` do not match its genes and cells.", layer))
     }
     if (!is.matrix(values) && !inherits(values, "Matrix")) {
       abort_input(sprintf("The layers of `%s` must be matrices in memory.", arg),
                   x = paste0("`", layer, "` is ", describe(values), "."),
-                  i = "`as(layer, \"dgCMatrix\")` makes it one.")
+                  i = "`as(layer, \"dgCMatrix\")` converts it.")
     }
     dimnames(values) <- names
     values
@@ -188,8 +188,9 @@ layer_values <- function(from, x, arg) {
   if (length(parts) == 1L) return(parts[[1L]])
   genes <- rownames(parts[[1L]])
   if (!all(vapply(parts, function(part) setequal(rownames(part), genes), NA))) {
-    abort_input(sprintf("The layers of counts of `%s` must have the same genes.", arg),
-                x = sprintf("%s differ.", label_some(chosen)), i = "`JoinLayers()` of SeuratObject joins them.")
+    abort_input(sprintf("The count layers of `%s` must have the same genes.", arg),
+                x = sprintf("Genes differ between %s.", label_some(chosen)),
+                i = "`SeuratObject::JoinLayers()` joins them.")
   }
   do.call(cbind, lapply(parts, function(part) part[genes, , drop = FALSE]))
 }
@@ -233,8 +234,8 @@ container_source.SummarizedExperiment <- function(x, assay, arg) { # nolint: obj
   assay <- assay %||% 1L
   known <- if (is.character(assay)) assay %in% found else assay %in% seq_along(SummarizedExperiment::assays(x))
   if (length(assay) != 1L || !isTRUE(known)) {
-    there <- if (length(found)) paste("are", label_some(found)) else "are no named assays"
-    abort_input("`assay` must name one assay of `x`.", x = paste0("It is ", describe(assay), "."),
+    there <- if (length(found)) paste("are", label_some(found)) else "are not named assays"
+    abort_input("`assay` must be the name of one assay of `x`.", x = paste0("It is ", describe(assay), "."),
                 i = paste0("There ", there, "."))
   }
   source <- as_source(turn(SummarizedExperiment::assay(x, assay)), NULL, arg, stored = TRUE)

@@ -18,7 +18,7 @@ as_source <- function(x, assay = NULL, arg = "x", stored = FALSE) {
     source <- new_source("sparse", memory_errors(store_sparse(source$data)), source$experiment)
   }
   if (!is.null(assay) && !source$experiment) {
-    abort_input("`assay` must be NULL unless `x` is a container with assays.",
+    abort_input("`assay` must only be given if `x` is a container with assays.",
                 x = paste0("`", arg, "` is ", describe(x), "."))
   }
   source
@@ -56,9 +56,9 @@ numbers_of_64_bits <- function(x, arg) {
   array_of <- dim(x)
   numbers <- suppressWarnings(as.double(x)) # which says that it rounds
   far <- sum(abs(numbers) > 2^53, na.rm = TRUE)
-  if (far) abort_input(sprintf("`%s` must have 64-bit integers from -2^53 to 2^53, which doubles hold.", arg),
-                       x = sprintf("%d %s beyond.", far, if (far == 1) "is" else "are"),
-                       i = "`as.double()` rounds them; `factor()` makes them categories.")
+  if (far) abort_input(sprintf("`%s` must contain 64-bit integers between -2^53 and 2^53.", arg),
+                       x = sprintf("%d %s outside this range.", far, if (far == 1) "is" else "are"),
+                       i = "`as.double()` rounds them; `factor()` converts them to categories.")
   dim(numbers) <- array_of
   numbers
 }
@@ -90,7 +90,7 @@ container_source.DataFrame <- function(x, assay, arg) {
   need_package("S4Vectors", "A DataFrame")
   frame <- tryCatch(as.data.frame(x, optional = TRUE), error = function(e) {
     abort_input(sprintf("`%s` must be a valid DataFrame.", arg), x = conditionMessage(e),
-                i = "It was changed, or damaged in a file.")
+                i = "It was changed, or its file is damaged.")
   })
   as_source(frame, NULL, arg)
 }
@@ -127,9 +127,9 @@ check_dense_fits <- function(x) {
   bytes <- 8 * prod(as.double(dim(x)))
   free <- host_free()
   if (free <= 0 || bytes <= 0.8 * free) return(invisible())
-  weft_abort("memory", "What is sparse must fit into memory as a dense matrix here.",
-             x = sprintf("It needs %.1f GB, and %.1f GB are free.", bytes / 1e9, free / 1e9),
-             i = "Take some rows or columns, as `x[1:1000, ]`, or the components that `pca()` finds.")
+  weft_abort("memory", "The sparse matrix must fit into memory as a dense matrix.",
+             x = sprintf("It needs %.1f GB, but only %.1f GB are available.", bytes / 1e9, free / 1e9),
+             i = "Use a subset such as `x[1:1000, ]`, or the components from `pca()`.")
 }
 
 # Names that are missing find nothing, and containers of other packages do not take them.
@@ -138,8 +138,8 @@ check_names <- function(names, arg, sides = c("row", "column")) {
     missing <- which(is.na(names[[side]]))
     if (length(missing)) {
       abort_input(sprintf("The names of `%s` must not be missing.", arg),
-                  x = sprintf("That of %s %.0f is.", sides[side], missing[1L]),
-                  i = "Give it a name, or remove the names of that side.")
+                  x = sprintf("The name of %s %.0f is missing.", sides[side], missing[1L]),
+                  i = "Set this name, or remove all names of this dimension.")
     }
   }
 }
@@ -150,7 +150,7 @@ check_encoding <- function(names, arg) {
   bad <- which(!validEnc(names) | Encoding(names) == "bytes")
   if (length(bad)) {
     abort_input(sprintf("The names of `%s` must be text in a known encoding.", arg),
-                x = sprintf("%s is not.", describe(names[bad[1L]])),
+                x = sprintf("%s is not valid.", describe(names[bad[1L]])),
                 i = "Convert them, for example with `iconv(names, \"latin1\", \"UTF-8\")`.")
   }
 }
@@ -159,7 +159,8 @@ check_encoding <- function(names, arg) {
 check_matrix <- function(x, arg) {
   problem <- matrix_problem(x)
   if (!is.null(problem)) {
-    abort_input(sprintf("`%s` must be a valid Matrix.", arg), x = problem, i = "It was changed, or damaged in a file.")
+    abort_input(sprintf("`%s` must be a valid Matrix.", arg), x = problem,
+                i = "It was changed, or its file is damaged.")
   }
   x
 }

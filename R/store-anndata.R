@@ -23,8 +23,8 @@ anndata_import <- function(file, layer, memory) {
   else if (is_word(layer)) paste0("layers/", layer)
   if (is.null(where) || !file$has(where)) {
     known <- c(if (file$has("X")) "X", if (!is.null(raw)) "raw", if (file$is_group("layers")) file$members("layers"))
-    abort_input("`layer` must name a matrix of the file.", x = paste0("It is ", describe(layer), "."),
-                i = sprintf("There are %s.", label_some(known)))
+    abort_input("`layer` must be the name of a matrix in the file.", x = paste0("It is ", describe(layer), "."),
+                i = sprintf("Available: %s.", label_some(known)))
   }
   scaled <- is.null(layer) && has_negative(file, where)
   if (scaled && !is.null(raw)) where <- raw
@@ -55,10 +55,10 @@ has_negative <- function(file, where) {
 }
 
 scaled_note <- function(file, raw) {
-  begins <- sprintf("X of '%s' has values below 0, as scaled data have", file$name)
+  begins <- sprintf("X in '%s' contains negative values, like scaled data", file$name)
   if (is.null(raw)) {
     return(list(message = paste0(begins, ", and the file has no raw values. X was imported."),
-                i = "Steps that need counts will refuse them. `layer = \"X\"` imports X without this warning."))
+                i = "Steps that need counts will stop with an error. `layer = \"X\"` imports X without this warning."))
   }
   list(message = paste0(begins, ". The raw values were imported instead."),
        i = "`layer = \"X\"` imports X, and `layer = \"raw\"` the raw values without this warning.")
@@ -156,7 +156,7 @@ compressed_import <- function(file, where, memory) {
   d <- file$attribute(where, "shape") %||% file$attribute(where, "h5sparse_shape")
   by_row <- identical(substr(as.character(kind)[1L], 1L, 3L), "csr")
   if (!by_row && !identical(substr(as.character(kind)[1L], 1L, 3L), "csc")) {
-    wrong_file(file, sprintf("\"%s\" is of kind %s.", where, describe(kind)))
+    wrong_file(file, sprintf("\"%s\" has the unsupported type %s.", where, describe(kind)))
   }
   compressed_parts(file, where, as.double(d), by_row, memory)
 }
@@ -166,12 +166,12 @@ compressed_parts <- function(file, where, d, by_row, memory) {
   at <- function(part) paste0(where, "/", part)
   if (length(d) != 2L || !is_numbers(d, 2L, min = 0, max = .Machine$integer.max, whole = TRUE) ||
       !all(vapply(c("data", "indices", "indptr"), function(part) file$has(at(part)), NA))) {
-    wrong_file(file, sprintf("\"%s\" lacks its shape or its parts.", where))
+    wrong_file(file, sprintf("\"%s\" has no shape, or parts are missing.", where))
   }
   stored <- file$size(at("data"))
   if (!identical(file$size(at("indices")), stored) || !identical(file$size(at("indptr")), d[2L - by_row] + 1) ||
       length(stored) != 1L) {
-    wrong_file(file, sprintf("\"%s\" has parts of lengths that do not fit together.", where))
+    wrong_file(file, sprintf("\"%s\" has parts of inconsistent length.", where))
   }
   new_import(d, NULL, compressed_fill(file$path, where, by_row, d[2L - by_row], stored, memory))
 }
@@ -264,7 +264,7 @@ compressed_pieces <- function(file, where, count, stored, most, read, send) {
     ended <- first + reach < count || last == stored || !dir.exists(file$path) # a folder may lack a file
     if (anyNA(pointers) || is.unsorted(pointers) || pointers[1L] < 0 || last > stored ||
         first == 0 && pointers[1L] != 0 || !ended) {
-      wrong_file(file, sprintf("\"%s\" does not rise from 0 to %.0f.", at("indptr"), stored))
+      wrong_file(file, sprintf("\"%s\" does not increase from 0 to %.0f.", at("indptr"), stored))
     }
     ends <- piece_ends(pointers, most)
     if (first + reach < count) ends <- ends[-length(ends)] # it may go on
@@ -293,7 +293,7 @@ piece_ends <- function(pointers, most) {
 stored_numbers <- function(file, values, at) {
   if (is.factor(values)) values <- as.integer(plain_column(values))
   if (is.logical(values)) values <- as.integer(values)
-  if (!is.numeric(values)) wrong_file(file, sprintf("\"%s\" has no numbers.", at))
+  if (!is.numeric(values)) wrong_file(file, sprintf("\"%s\" contains no numbers.", at))
   as.vector(values)
 }
 

@@ -56,7 +56,7 @@ h5_apart <- function(path, f) apart(function() with_h5(path, f), function() h5_e
 
 h5_ended <- function(path) {
   abort_input(sprintf("'%s' could not be read.", basename(path)), x = "The HDF5 library crashed.",
-              i = "The file is damaged: make it again, or import another copy.")
+              i = "The file is damaged. Create it again, or import another copy.")
 }
 
 hdf5_import <- function(path, samples, layer, memory) {
@@ -67,14 +67,14 @@ hdf5_import <- function(path, samples, layer, memory) {
     else tenx_import(file, layer, memory)
   })
   if (!is.null(samples)) {
-    abort_input("`samples` must be NULL for HDF5 files, because their format says where samples are.")
+    abort_input("`samples` must not be given for HDF5 files, whose formats define the orientation.")
   }
   for (note in source$notes) weft_warn("import", note$message, note$i) # a child's warnings are not heard
   source
 }
 
 no_layer <- function(layer) {
-  if (!is.null(layer)) abort_input("`layer` must be NULL unless `x` is an .h5ad or .loom file, or a Zarr folder.")
+  if (!is.null(layer)) abort_input("`layer` must only be given if `x` is an .h5ad or .loom file or a Zarr folder.")
 }
 
 # ---- 10x Genomics, loom ----
@@ -84,8 +84,8 @@ tenx_import <- function(file, layer, memory) {
   no_layer(layer)
   groups <- if (file$has("matrix")) "matrix" else file$members("/")
   groups <- Filter(function(g) file$is_group(g) && file$has(paste0(g, "/indptr")), groups)
-  if (!length(groups)) wrong_file(file, "There is no group with a matrix.")
-  if (length(groups) > 1L) wrong_file(file, sprintf("There are several matrices: %s.", label_some(groups)))
+  if (!length(groups)) wrong_file(file, "It contains no group with a matrix.")
+  if (length(groups) > 1L) wrong_file(file, sprintf("It contains several matrices: %s.", label_some(groups)))
   at <- function(part) paste0(groups, "/", part)
   d <- if (file$has(at("shape"))) as.double(file$read(at("shape")))
   source <- compressed_parts(file, groups, rev(d), TRUE, memory)
@@ -93,7 +93,7 @@ tenx_import <- function(file, layer, memory) {
     if (!file$has(at(part))) return(NULL)
     out <- as.character(file$read(at(part)))
     if (length(out) != count) {
-      wrong_file(file, sprintf("\"%s\" has %d texts instead of %.0f.", at(part), length(out), count))
+      wrong_file(file, sprintf("\"%s\" has %d strings instead of %.0f.", at(part), length(out), count))
     }
     out
   }
@@ -109,7 +109,7 @@ tenx_import <- function(file, layer, memory) {
 loom_import <- function(file, layer, memory) {
   where <- if (is.null(layer)) "matrix" else if (is_word(layer)) paste0("layers/", layer)
   if (is.null(where) || !file$has(where)) {
-    abort_input("`layer` must name a layer of the file.", x = paste0("It is ", describe(layer), "."))
+    abort_input("`layer` must be the name of a layer in the file.", x = paste0("It is ", describe(layer), "."))
   }
   source <- dense_import(file, where, FALSE, memory)
   table <- function(group, count) {

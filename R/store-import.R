@@ -20,7 +20,7 @@
 #'     found when weft was installed (`weft_sitrep()$build`);
 #'   * folders of BPCells, packed or not.
 #'
-#'   If `X` of an `.h5ad` file has values below 0, as scaled data have, its raw values are imported instead, with a
+#'   If `X` of an `.h5ad` file contains negative values, like scaled data, its raw values are imported instead, with a
 #'   warning. `layer` makes the choice explicit.
 #'
 #' @section Errors and interrupts: The file is written under a temporary name in the folder of `path`, which begins with
@@ -43,7 +43,7 @@
 #' @param run see [weft_run()]. `memory` is the number of bytes to use (2^28 by default), in addition to `x` and one
 #'   number per row and column. A block holds at most `memory` / 512 values, and at most 2^19. Several threads work on
 #'   up to eight blocks at once.
-#' @param ... not used: any further argument is an error.
+#' @param ... not used; unknown arguments cause an error.
 #' @return The store, as [weft_store()] opens it.
 #' @seealso [weft_store()]
 #' @export
@@ -83,7 +83,7 @@ weft_import <- function(x, path, samples = NULL, assay = NULL, layer = NULL, ove
 store_path <- function(path, overwrite) {
   path <- path.expand(check_output(path, "path"))
   if (!overwrite && (file.exists(path) || isTRUE(Sys.readlink(path) != ""))) {
-    abort_input("`path` must name a new file.", x = sprintf("'%s' exists already.", basename(path)),
+    abort_input("`path` must be the name of a new file.", x = sprintf("'%s' already exists.", basename(path)),
                 i = "`overwrite = TRUE` replaces it.")
   }
   path
@@ -120,7 +120,7 @@ put_store_table <- function(put, side, table) {
 store_text <- function(x) {
   x <- enc2utf8(as.character(x))
   if (!all(validUTF8(x[!is.na(x)]))) {
-    abort_input("Names and texts must be valid.", x = "Some cannot be converted to UTF-8.",
+    abort_input("Names and text must be valid.", x = "Some cannot be converted to UTF-8.",
                 i = "Give their encoding with `Encoding()`, or convert them with `iconv()`.")
   }
   x
@@ -154,8 +154,9 @@ store_column <- function(x, side, name, count) {
   if (is.null(levels) && !flags) return(column)
   most <- if (flags) 2L else length(levels)
   if (!is.integer(column) || any(column < 1L | column > most, na.rm = TRUE) || anyDuplicated(levels) || anyNA(levels)) {
-    abort_input(sprintf("'%s' must have levels for the values of \"%s\".", basename(unclass(x)$path), name),
-                x = "Some values have no level, or levels are not unique.", i = "It is damaged: import the data again.")
+    abort_input(sprintf("The values of \"%s\" must have levels in '%s'.", basename(unclass(x)$path), name),
+                x = "Some values have no level, or levels are not unique.",
+                i = "The file is damaged. Import the data again.")
   }
   if (flags) column == 2L else factor(levels[column], levels)
 }
@@ -168,10 +169,11 @@ import_source <- function(x, samples, assay, layer, run) {
   if (is_word(x)) return(file_import(x, samples, layer, run$memory))
   no_layer(layer)
   if (inherits(x, "weft_store")) {
-    abort_input("`x` must not be a store already.", i = "Copy its file, or convert it by `x[, ]` first.")
+    abort_input("`x` must not already be a store.", i = "Copy its file, or read it into memory with `x[, ]`.")
   }
   experiment <- is_experiment(x)
-  if (experiment && !is.null(samples)) abort_input(sprintf("`samples` must be NULL for a %s.", experiment_class(x)))
+  if (experiment && !is.null(samples)) abort_input(sprintf("`samples` must not be given for a %s.",
+                                                           experiment_class(x)))
   given <- as_source(x, assay)
   turned <- identical(samples, "columns")
   source <- switch(given$kind,
@@ -181,7 +183,8 @@ import_source <- function(x, samples, assay, layer, run) {
   )
   if (is.null(source)) {
     abort_input(paste("`x` must be a numeric matrix or data frame, a sparse Matrix or a list of them, a",
-                      "SummarizedExperiment, a DelayedMatrix, or name a file."), x = paste0("It is ", describe(x), "."))
+                      "SummarizedExperiment, a DelayedMatrix, or the name of a file."),
+                      x = paste0("It is ", describe(x), "."))
   }
   if (experiment) source[c("row_data", "column_data")] <- experiment_tables(x)
   source
@@ -216,7 +219,7 @@ sparse_import <- function(blocks, turned) {
   features <- vapply(blocks, other, 0L)
   if (any(features != features[1L])) {
     abort_input("The blocks of `x` must have the same features.",
-                x = sprintf("They have %s.", paste(unique(features), collapse = ", ")))
+                x = sprintf("They have %s features.", paste(unique(features), collapse = ", ")))
   }
   counts <- as.double(vapply(blocks, side, 0L))
   first <- cumsum(c(0, counts))

@@ -11,14 +11,14 @@ file_import <- function(path, samples, layer, memory) {
   if (grepl("\\.mtx(\\.(gz|bz2|xz))?$", path, ignore.case = TRUE)) {
     return(market_import(path, identical(samples, "columns"), memory))
   }
-  abort_input("`x` must name a file of a known format.", x = sprintf("It is '%s'.", basename(path)),
-              i = paste("Known are .h5ad, .h5, .loom, .mtx (also compressed), and folders of Zarr, of BPCells,",
-                        "and with matrix.mtx."))
+  abort_input("`x` must be the name of a file in a known format.", x = sprintf("It is '%s'.", basename(path)),
+              i = paste("Known formats: .h5ad, .h5, .loom, .mtx (also compressed), Zarr and BPCells folders,",
+                        "and folders with matrix.mtx."))
 }
 
 folder_import <- function(path, samples, layer, memory) {
   if (is_zarr(path)) {
-    if (!is.null(samples)) abort_input("`samples` must be NULL for Zarr folders, which have samples in rows.")
+    if (!is.null(samples)) abort_input("`samples` must not be given for Zarr folders, which have samples in rows.")
     return(zarr_import(path, layer, memory))
   }
   no_layer(layer)
@@ -32,7 +32,7 @@ tenx_folder_import <- function(folder, samples, memory) {
     found <- file.path(folder, names)[file.exists(file.path(folder, names))]
     if (!length(found)) {
       abort_input("`x` must be a folder with matrix.mtx, barcodes.tsv and features.tsv.",
-                  x = sprintf("There is no %s.", names[1L]), i = "Each may end in .gz.")
+                  x = sprintf("There is no %s.", names[1L]), i = "Each file may be compressed (.gz).")
     }
     found[1L]
   }

@@ -1,12 +1,12 @@
 #' Normalise the counts of a store as they are read
 #'
-#' `store_normalise()` scales each row (cell) to the same total, takes logarithms, and can leave out columns (genes).
-#' The shortest call is `store_normalise(x)`. Nothing is written: the returned store remembers what to do, and does it
+#' `store_normalise()` scales each row (cell) to the same total, takes logarithms, and can select columns (genes). The
+#' shortest call is `store_normalise(x)`. Nothing is written: the returned store remembers what to do, and does it
 #' whenever values are read.
 #'
 #' A value v of a row with total s becomes \eqn{\log(1 + v \cdot total / s)}{log(1 + v total / s)}. Zeros stay zeros, so
 #' the matrix stays sparse. Rows without counts do not change. The total of a row is its sum over all columns of the
-#' store, including those that `genes` leaves out.
+#' store, including those that `genes` excludes.
 #'
 #' @param x a store without negative values; see [weft_store()].
 #' @param total the sum of every row before the logarithm; `NULL` for the mean of all totals.
@@ -31,7 +31,7 @@ store_normalise <- function(x, total = 1e4, log = TRUE, genes = NULL) {
   log <- check_flag(log, "log")
   parts <- whole_store(x)
   if (!is.null(parts$recipe$what)) {
-    abort_input("`x` must hold counts.", x = "It is normalised already, or has columns left out.",
+    abort_input("`x` must contain counts.", x = "It is already normalised, or has been restricted to some columns.",
                 i = "Open the file again with `weft_store()`.")
   }
   found <- store_sums(x)
@@ -41,7 +41,7 @@ store_normalise <- function(x, total = 1e4, log = TRUE, genes = NULL) {
   }
   low <- min(found$range[1L], 0)
   if (low < 0 || !all(is.finite(found$rows))) {
-    abort_input("`x` must hold counts.",
+    abort_input("`x` must contain counts.",
                 x = if (low < 0) sprintf("The smallest value is %g.", low) else "Some values are missing or infinite.")
   }
   some <- found$rows > 0
@@ -53,7 +53,7 @@ store_normalise <- function(x, total = 1e4, log = TRUE, genes = NULL) {
 with_recipe <- function(x, found, goal, log, genes) {
   parts <- whole_store(x)
   kept <- if (is.null(genes)) 1 else sum(found$column_counts[genes]) / max(1, sum(found$column_counts))
-  what <- sprintf("Normalised: each row's total is %.6g%s%s", goal, if (log) ", then log(1 + value)" else "",
+  what <- sprintf("Normalised: rows have a total of %.6g%s%s", goal, if (log) ", then log(1 + value)" else "",
                   if (is.null(genes)) "" else sprintf("; %d of %.0f columns", length(genes), parts$p))
   size <- as.double(ifelse(found$rows > 0, found$rows / goal, 1))
   parts$recipe <- list(size = size, log1p = log, columns = genes, share = kept, what = what)

@@ -1,33 +1,34 @@
 #' A store: a sparse matrix in one file
 #'
-#' `weft_store(path)` opens a store, which is a file that [weft_import()] wrote. It holds a matrix of samples (cells) in
-#' rows and features in columns, compressed in blocks of rows, with names and tables. The result is used like a matrix.
-#' Opening reads only the directory of the file, and functions read blocks when they need them. A store may therefore be
-#' many times larger than memory, and have more than 2^31 values.
+#' A store makes data larger than memory available to weft. `weft_store(path)` opens a store, a file written by
+#' [weft_import()], and returns an object that is used like a matrix. It contains samples (cells) in rows and features
+#' in columns, compressed in blocks of rows, with names and tables. Opening reads only the directory of the file, and
+#' functions read blocks when they need them. A store may therefore be many times larger than memory, and contain more
+#' than 2^31 values.
 #'
 #' `x[i, j]` returns rows and columns as a dgCMatrix; `as.matrix()` and `as(x, "dgCMatrix")` return the whole matrix.
 #' `summary()` and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read one
-#' block after another. [pca()], its `predict()` and [gene_cells()] take a store of any size; every other function that
-#' takes a sparse matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and
+#' block after another. [pca()], its `predict()` and [gene_cells()] accept a store of any size; every other function for
+#' sparse matrices accepts a store that fits into memory. [store_normalise()] divides counts, takes logarithms and
 #' chooses features while values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix from a store; its
 #' transpose, `t()`, can be an assay of a SummarizedExperiment or SingleCellExperiment.
 #'
 #' @section The file: Small whole numbers and the positions of values are stored in groups of 128, with as many bits per
 #'   number as the largest of the group needs. Other numbers take 32 bits if this is exact, otherwise 64. Values are
 #'   read exactly as they were written, bit for bit, except that explicit zeros become absent values. Every block has a
-#'   checksum. A damaged block is an error that names its rows, and the other blocks can still be read. Nothing in the
-#'   file is evaluated. `system.file("store-format.md", package = "weft")` describes every byte.
+#'   checksum. If a block is damaged, reading stops with an error that names its rows, and the other blocks can still be
+#'   read. Nothing in the file is evaluated. `system.file("store-format.md", package = "weft")` describes every byte.
 #'
-#' @param path a file that [weft_import()] wrote.
+#' @param path a file written by [weft_import()].
 #' @param x,object a store.
 #' @param i,j rows and columns: numbers, names or logical values; by default all.
 #' @param drop whether a single row or column becomes a vector.
 #' @param side whether to return the table of the `"rows"` (samples) or of the `"columns"` (features).
 #' @param ... not used.
-#' @return `weft_store()`: an object of class `weft_store` with `dim` and `dimnames`. It holds the path of the file, not
-#'   its content. You can save it, and it opens the file again in another session; if the file has changed in the
-#'   meantime, this is an error. `store_data()`: a data frame with one row per sample or feature, like `obs` and `var`
-#'   of an AnnData file. It has no columns if the file had no table.
+#' @return `weft_store()`: an object of class `weft_store` with `dim` and `dimnames`. It contains the path of the file,
+#'   not its content. It can be saved and opens the file again in another session, unless the file has changed.
+#'   `store_data()`: a data frame with one row per sample or feature, like `obs` and `var` of an AnnData file. It has no
+#'   columns if the file had no table.
 #' @seealso [weft_import()], [store_normalise()]
 #' @export
 #' @examples
@@ -41,7 +42,7 @@
 weft_store <- function(path) {
   need_args("path")
   path <- bare_text(path)
-  if (!is_word(path)) abort_input("`path` must name a file.", x = paste0("It is ", describe(path), "."))
+  if (!is_word(path)) abort_input("`path` must be the name of a file.", x = paste0("It is ", describe(path), "."))
   path <- normalizePath(path, mustWork = FALSE)
   pointer <- .Call(C_weft_store_open, path, run_control())
   about <- .Call(C_weft_store_about, pointer)
@@ -70,7 +71,7 @@ whole_store <- function(x) {
        is_numbers(recipe$columns, length(recipe$columns), min = 1, max = parts$p, whole = TRUE) &&
        !is.unsorted(recipe$columns, strictly = TRUE)) && (is.null(recipe$what) || is_word(recipe$what))
   if (!isTRUE(fine)) {
-    abort_input("The store must be as `weft_store()` opened it.", i = "Open it again with `weft_store()`.")
+    abort_input("The store must be unchanged since `weft_store()` opened it.", i = "Open it again with `weft_store()`.")
   }
   parts
 }
@@ -86,8 +87,8 @@ open_store <- function(x) {
     about <- .Call(C_weft_store_about, live$pointer)
   }
   if (!identical(c(about$n, about$p, about$crc, about$values), c(parts$n, parts$p, parts$crc, parts$values))) {
-    abort_input("The store's file must be the one that was opened.",
-                x = sprintf("'%s' has changed since.", basename(parts$path)),
+    abort_input("The file of the store must be unchanged since it was opened.",
+                x = sprintf("'%s' has changed.", basename(parts$path)),
                 i = "Open it again with `weft_store()`.")
   }
   list(pointer = live$pointer, about = about, recipe = parts$recipe[c("size", "log1p")])
@@ -101,12 +102,12 @@ store_vector <- function(x, name, length = NULL, type = NULL) {
   if (!is.null(length) && file$about$lengths[at] != length || !is.null(type) && file$about$types[at] != type) {
     abort_input(sprintf("'%s' must have %s of %.0f.", basename(unclass(x)$path), name, length),
                 x = sprintf("It has %.0f, %s.", file$about$lengths[at], file$about$types[at]),
-                i = "It is damaged: import the data again.")
+                i = "The file is damaged. Import the data again.")
   }
   out <- memory_errors(.Call(C_weft_store_vector, file$pointer, as.double(at), run_control()))
   if (is.character(out) && !all(validUTF8(out[!is.na(out)]))) {
-    abort_input(sprintf("'%s' must have names in UTF-8.", basename(unclass(x)$path)), x = "Some are not.",
-                i = "It is damaged: import the data again.")
+    abort_input(sprintf("'%s' must have names in UTF-8.", basename(unclass(x)$path)), x = "Some names are not valid.",
+                i = "The file is damaged. Import the data again.")
   }
   out
 }
@@ -150,7 +151,7 @@ dimnames.weft_store <- function(x) {
 # Places from 1 of what an index says.
 store_places <- function(index, count, names, arg) {
   wrong <- function(what) {
-    abort_input(sprintf("`%s` must choose among %d.", arg, count), x = what)
+    abort_input(sprintf("`%s` must contain valid names, or indices up to %d.", arg, count), x = what)
   }
   if (is.factor(index) || is.object(index)) wrong(paste0("It is ", describe(index), "."))
   if (is.character(index)) {
@@ -160,10 +161,10 @@ store_places <- function(index, count, names, arg) {
   }
   if (is.logical(index) && length(index) == count && !anyNA(index)) return(as.double(which(index)))
   if (!is.numeric(index) || anyNA(index) || any(index != trunc(index)) || any(abs(index) > count)) {
-    wrong(if (is.numeric(index) && !anyNA(index)) "Not all are whole numbers up to this number."
+    wrong(if (is.numeric(index) && !anyNA(index)) "Some are not whole numbers in this range."
           else paste0("It is ", describe(index), "."))
   }
-  if (any(index < 0) && any(index > 0)) wrong("Some are negative, others positive.")
+  if (any(index < 0) && any(index > 0)) wrong("Some are negative and some are positive.")
   if (any(index < 0)) as.double(setdiff(seq_len(count), -index)) else as.double(index[index > 0])
 }
 
@@ -243,7 +244,7 @@ summary.weft_store <- function(object, ...) {
 print.summary.weft_store <- function(x, ...) {
   cat(store_heading(x$dim, x$values, x$bytes), "\n", sep = "")
   five <- function(v) paste(format(v, digits = 3L, trim = TRUE), collapse = ", ")
-  if (length(x$range)) cat(sprintf("Values other than 0: from %g to %g\n", x$range[1L], x$range[2L]))
+  if (length(x$range)) cat(sprintf("Non-zero values range from %g to %g\n", x$range[1L], x$range[2L]))
   if (x$dim[1L] > 0L) {
     cat("Values per row (minimum, quartiles, maximum): ", five(x$per_row), "\n", sep = "")
     cat("Sums of rows: ", five(x$row_sums), "\n", sep = "")

@@ -68,7 +68,7 @@ zarr_node <- function(file, name, version) {
     if (is.null(about)) return(NULL)
     attributes <- read(".zattrs")
   }
-  if (!is.list(about)) wrong_file(file, sprintf("\"%s\" has metadata in another form.", name))
+  if (!is.list(about)) wrong_file(file, sprintf("\"%s\" has metadata of unknown form.", name))
   if (!is.null(attributes) && !is.list(attributes)) attributes <- NULL
   kind <- if (version == 2L) { if (is.null(about$shape)) "group" else "array" } else about$node_type
   if (identical(kind, "group")) return(list(kind = "group", attributes = attributes))
@@ -77,7 +77,7 @@ zarr_node <- function(file, name, version) {
   d <- length(found$shape)
   fits <- length(found$chunks) == d && is_numbers(found$shape, d, min = 0, max = 2^53, whole = TRUE) &&
     is_numbers(found$chunks, d, min = 1, max = 2^53, whole = TRUE)
-  if (!fits || !d) wrong_file(file, sprintf("\"%s\" lacks its sizes.", name))
+  if (!fits || !d) wrong_file(file, sprintf("\"%s\" has no shape.", name))
   c(found, list(kind = "array", attributes = attributes))
 }
 
@@ -114,7 +114,7 @@ zarr_array_2 <- function(about) {
   filters <- lapply(about$filters, function(f) f$id)
   codec <- about$compressor$id
   texts <- identical(filters, list("vlen-utf8"))
-  problem <- if (is.null(type) && !texts) sprintf("has values of kind %s", describe(about$dtype))
+  problem <- if (is.null(type) && !texts) sprintf("has values of type %s", describe(about$dtype))
              else if (length(filters) && !texts) "has filters"
              else if (!is.null(codec) && !isTRUE(codec %in% zarr_codecs)) {
                sprintf("is compressed by %s", describe(codec))
@@ -160,16 +160,16 @@ zarr_array_3 <- function(about) {
   keys <- about$chunk_key_encoding
   separator <- keys$configuration$separator %||% if (identical(keys$name, "v2")) "." else "/"
   bytes <- of$codecs[[match("bytes", of$name, 1L)]]
-  problem <- if (is.null(type) && !texts) sprintf("has values of kind %s", describe(about$data_type))
+  problem <- if (is.null(type) && !texts) sprintf("has values of type %s", describe(about$data_type))
              else if (!all(of$name %in% c("bytes", "endian", "vlen-utf8", "transpose", zarr_codecs))) {
-               sprintf("has chunks of kind %s", label_some(of$name))
+               sprintf("has chunks of type %s", label_some(of$name))
              }
              else if (!is.null(order) && !turned && !identical(order, seq_along(about$shape) - 1)) {
                "has transposed chunks"
              }
              else if (!identical(about$chunk_grid$name, "regular")) "has chunks of several sizes"
              else if (!isTRUE(separator %in% c(".", "/")) || !isTRUE(keys$name %in% c("default", "v2"))) {
-               "has chunks under unknown names"
+               "has chunks with unknown names"
              }
              else shard_problem(shard)
   list(shape = numbers_of(about$shape), chunks = chunks, type = type, shard = shard,
@@ -185,9 +185,9 @@ shard_problem <- function(shard) {
   if (is.null(shard)) return(NULL)
   if (!length(shard$per) || !is_numbers(shard$per, length(shard$per), min = 1, max = 1e6, whole = TRUE) ||
       prod(shard$per) > 1e7) {
-    return("has shards that its chunks do not fill")
+    return("has shards that are not a multiple of the chunks")
   }
-  if (!identical(shard$index, "bytes") && !identical(shard$index, c("bytes", "crc32c"))) "has shards of unknown kind"
+  if (!identical(shard$index, "bytes") && !identical(shard$index, c("bytes", "crc32c"))) "has shards of unknown type"
 }
 
 zarr_sizes <- c(bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, int32 = 4, uint32 = 4, int64 = 8, uint64 = 8,
@@ -220,7 +220,7 @@ zarr_bytes <- function(path, label, codecs = character(), whole = NA_real_, most
 zarr_region <- function(file, name, x, first, count, cache) {
   chunks <- rev(x$chunks)
   if (any(first < 0 | count < 0 | first + count > rev(x$shape))) {
-    wrong_file(file, sprintf("\"%s\" has fewer values than others need.", name))
+    wrong_file(file, sprintf("\"%s\" has fewer values than required.", name))
   }
   if (prod(count) > 2^40) wrong_file(file, sprintf("\"%s\" is too large.", name))
   places <- lapply(seq_along(count), function(k) {
@@ -316,7 +316,7 @@ zarr_chunk <- function(file, name, x, place, cache) {
 zarr_texts <- function(file, at, x, number) {
   texts <- .Call(C_weft_store_texts, zarr_bytes(at$path, at$label, x$codecs, first = at$first, size = at$size))
   if (length(texts) != number || is.null(texts)) {
-    wrong_file(file, sprintf("\"%s\" does not have %.0f texts.", at$label, number))
+    wrong_file(file, sprintf("\"%s\" does not contain %.0f strings.", at$label, number))
   }
   texts
 }

@@ -304,7 +304,7 @@ test_that("single-cell experiments get a reduced dimension", {
   expect_equal(unname(scores[, ]), unname(pca(t(counts), 3, seed = 1)$x), ignore_attr = TRUE)
   expect_length(attr(scores, "percentVar"), 3)
   for (name in list(NULL, NA_character_, "", 1, c("a", "b"), `Encoding<-`("\xff", "bytes"), quote(f(x)))) {
-    expect_error(pca_reduced_dim(sce, 3, name = name), "`name` must be one name", class = "weft_error_input")
+    expect_error(pca_reduced_dim(sce, 3, name = name), "`name` must be one non-empty name", class = "weft_error_input")
   }
 })
 
@@ -550,13 +550,13 @@ test_that("arguments that are left out or have another name elsewhere say so", {
   bad(pca_choose_k(), "`x` must be given")
   bad(pca_reduced_dim(), "`x` must be given")
   bad(pca(x, scale. = TRUE), "Unknown argument `scale.`; did you mean `scale`")
-  bad(pca(x, rank. = 2, retx = TRUE), "Unknown argument `rank.`; did you mean `k`.*Unknown, too: `retx`")
+  bad(pca(x, rank. = 2, retx = TRUE), "Unknown argument `rank.`; did you mean `k`.*Also unknown: `retx`")
   bad(pca(x, 2, "auto", TRUE, FALSE, NULL, "fail", NULL, list(), NULL, NULL, 7),
-      "too many given")
+      "too many without")
   bad(pca(x, 2, control = list(max_iterations = 1e10)), "from 1 to 1000000000")
   fit <- pca(x, 2, seed = 1)
   bad(predict(fit, "a"), "numeric matrix")
-  bad(predict(fit, x[, c(1, 1:4)][, -5]), "lacks `Rape`")
+  bad(predict(fit, x[, c(1, 1:4)][, -5]), "Missing: `Rape`")
   bad(augment(fit, data = x[1:3, ]), "It has 3, not 50")
   bad(tidy(fit, 7), "`matrix`")
   failed <- tryCatch(call_with(pca, list(x, k = -1)), error = identity)
@@ -569,7 +569,7 @@ test_that("columns of the same name are placed by where they are, or refused", {
   fit <- pca(x, 2, seed = 1)
   expect_equal(predict(fit, x), fit$x)
   expect_equal(unname(predict(fit, unname(x))), unname(fit$x))
-  expect_error(predict(fit, x[, 4:1]), "Twice: `a`", class = "weft_error_input")
+  expect_error(predict(fit, x[, 4:1]), "Duplicated: `a`", class = "weft_error_input")
 })
 
 test_that("the Gram matrix takes over where blocks do not converge", {

@@ -28,7 +28,7 @@ test_that("every container is one kind, with samples in rows", {
   broken@i <- rev(broken@i) + 7L
   expect_error(weft:::as_source(broken), "valid Matrix", class = "weft_error_input")
   expect_error(weft:::as_source(list(sparse, broken)), "valid Matrix", class = "weft_error_input")
-  expect_error(weft:::as_source(m, "counts"), "`assay` must be NULL", class = "weft_error_input")
+  expect_error(weft:::as_source(m, "counts"), "`assay` must only be given", class = "weft_error_input")
 })
 
 test_that("columns of a data frame have one value per row, whatever they are", {
@@ -60,7 +60,7 @@ test_that("an experiment is turned", {
   expect_identical(weft:::as_source(experiment), list(kind = "matrix", data = t(m), experiment = TRUE))
   expect_identical(weft:::as_source(experiment, "second")$kind, "sparse")
   expect_identical(as.matrix(weft:::as_source(experiment, 2)$data), t(m * 2))
-  expect_error(weft:::as_source(experiment, "third"), "name one assay", class = "weft_error_input")
+  expect_error(weft:::as_source(experiment, "third"), "name of one assay", class = "weft_error_input")
 })
 
 test_that("a DataFrame of Bioconductor does what its data frame does", {
@@ -263,7 +263,7 @@ expect_like_matrix <- function(x, given, symbols = TRUE) {
                as.data.frame(mi_pairs(rows, class, bins = 2, strata = class)))
   expect_equal(pca(x, 2)$x, pca(rows, 2)$x)
   expect_error(mi_rank(x, "nothing"), "`group`", class = "weft_error_input")
-  expect_error(mi_rank(x, "group", assay = "nothing"), "`assay` must name one assay", class = "weft_error_input")
+  expect_error(mi_rank(x, "group", assay = "nothing"), "name of one assay", class = "weft_error_input")
   quality <- suppressWarnings(gene_quality(x, "group", covariates = "age"))
   expect_identical(as.character(quality$class), class)
   expect_equal(quality$x, suppressWarnings(gene_quality(rows, class, covariates = given$samples["age"]))$x)
@@ -273,7 +273,7 @@ expect_like_matrix <- function(x, given, symbols = TRUE) {
   table <- store_data(store)[c("group", "age")]
   table$group <- as.character(table$group) # which edgeR makes a factor
   expect_equal(table, given$samples)
-  expect_error(weft_import(x, tempfile(), samples = "rows"), "`samples` must be NULL", class = "weft_error_input")
+  expect_error(weft_import(x, tempfile(), samples = "rows"), "`samples` must not be given", class = "weft_error_input")
   expect_identical(dim(discretize(x)), dim(rows))
 }
 
@@ -313,7 +313,7 @@ test_that("an ExpressionSet goes where a SummarizedExperiment does, and runs not
   }, bound)
   for (env in list(elements, bound, new.env())) {
     attr(x, "assayData") <- env
-    expect_error(mi_rank(x, "group"), "valid ExpressionSet|must name one assay", class = "weft_error_input")
+    expect_error(mi_rank(x, "group"), "valid ExpressionSet|must be the name of one assay", class = "weft_error_input")
   }
   attr(x, "assayData") <- letters
   expect_error(mi_rank(x, "group"), "valid ExpressionSet", class = "weft_error_input")
@@ -381,7 +381,7 @@ test_that("a Seurat object of version 5 does too, with its counts in one layer o
     "same genes" = seurat_5(list(counts.1 = bare(sparse[1:9, 1:6]), counts.2 = bare(sparse[, 7:12])),
                             list(counts.1 = rownames(given$m)[1:9], counts.2 = rownames(given$m)),
                             list(counts.1 = colnames(given$m)[1:6], counts.2 = colnames(given$m)[7:12]), given$samples),
-    "other genes or cells" = seurat_5(list(counts = bare(sparse)), list(counts = rownames(given$m)[-1]),
+    "do not match its genes" = seurat_5(list(counts = bare(sparse)), list(counts = rownames(given$m)[-1]),
                                       list(counts = colnames(given$m)), given$samples),
     "no layer of counts" = seurat_5(list(scale.data = bare(sparse)), list(scale.data = rownames(given$m)),
                                     list(scale.data = colnames(given$m)), given$samples),

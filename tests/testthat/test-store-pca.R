@@ -157,7 +157,7 @@ test_that("scores of a store's rows are those of the matrix, found in blocks", {
   loads <- matrix(stats::rnorm(60), 30)
   expect_equal(weft:::store_product(x, NULL, loads, block_size = 2^10), as.matrix(m %*% loads), tolerance = 1e-13,
                ignore_attr = TRUE)
-  expect_error(predict(fit, x[, 1:5]), "lacks", class = "weft_error_input")
+  expect_error(predict(fit, x[, 1:5]), "Missing", class = "weft_error_input")
   expect_error(predict(fit, as_store(unname(m)[, 1:5])), "30 columns", class = "weft_error_input")
 })
 

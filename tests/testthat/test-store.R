@@ -203,7 +203,7 @@ test_that("an experiment brings its tables", {
   expect_identical(x[, ], m)
   expect_identical(store_data(x), as.data.frame(cells))
   expect_identical(dim(store_data(x, "columns")), c(12L, 0L))
-  expect_error(as_store(experiment, samples = "rows"), "must be NULL", class = "weft_error_input")
+  expect_error(as_store(experiment, samples = "rows"), "must not be given", class = "weft_error_input")
 })
 
 test_that("a saved store opens its file again, and another file is no longer it", {
@@ -215,7 +215,7 @@ test_that("a saved store opens its file again, and another file is no longer it"
   expect_identical(dimnames(saved), dimnames(m))
   weft_import(m * 2, store_file(x), overwrite = TRUE)
   expect_identical(x[, ], m) # the file that was opened is still there
-  expect_error(unserialize(serialize(x, NULL))[, ], "has changed since", class = "weft_error_input")
+  expect_error(unserialize(serialize(x, NULL))[, ], "has changed", class = "weft_error_input")
   unlink(store_file(x))
   expect_error(unserialize(serialize(x, NULL))[, ], "does not exist", class = "weft_error_input")
 })
@@ -249,7 +249,7 @@ test_that("what cannot be imported or asked for is an error that says so", {
   }
   expect_error(weft_import("no such file", to), "does not exist", class = "weft_error_input")
   expect_error(weft_import(store_file(x), to), "known format", class = "weft_error_input")
-  expect_error(weft_import(x, to), "store already", class = "weft_error_input")
+  expect_error(weft_import(x, to), "already be a store", class = "weft_error_input")
   expect_error(weft_import(matrix(1), to, samples = "both"), class = "weft_error_input")
   expect_error(weft_import(matrix(1), to, run = weft_run(memory = 10)), class = "weft_error_input")
   expect_error(weft_import(matrix(1)), class = "weft_error_input")
@@ -340,5 +340,5 @@ test_that("stores of version 1 are read", {
   bytes <- put_number(bytes_of(file), 8, 3, 8)
   later <- withr::local_tempfile()
   writeBin(with_checksums(bytes), later)
-  expect_error(weft_store(later), "later version", class = "weft_error_input")
+  expect_error(weft_store(later), "newer format", class = "weft_error_input")
 })

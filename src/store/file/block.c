@@ -118,10 +118,10 @@ static weft_status make_starts(weft_ctx *ctx, const weft_store *store, size_t in
     starts[j] = (uint32_t) total;
     total += some[j % WEFT_STORE_CHUNK];
     if (some[j % WEFT_STORE_CHUNK] > block->rows || total > block->values)
-      return weft_store_damaged(ctx, store, index, "has a column with more entries than there are");
+      return weft_store_damaged(ctx, store, index, "has a column with too many entries");
   }
   starts[store->p] = (uint32_t) total;
-  if (total != block->values) return weft_store_damaged(ctx, store, index, "lacks entries");
+  if (total != block->values) return weft_store_damaged(ctx, store, index, "has too few entries");
   return WEFT_OK;
 }
 
@@ -138,7 +138,7 @@ weft_status weft_store_parse(weft_ctx *ctx, const weft_store *store, size_t inde
   uint64_t *begin;
   weft_store_packed counts;
   if (!streams(bytes, block, size)) {
-    st = weft_store_damaged(ctx, store, index, "has parts of impossible lengths");
+    st = weft_store_damaged(ctx, store, index, "has parts of invalid length");
     goto done;
   }
   WEFT_TAKE(begin, &own, weft_store_chunks(store->p) + 1);

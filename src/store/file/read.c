@@ -44,14 +44,15 @@ static weft_status read_blocks(weft_ctx *ctx, weft_store *store, const uint8_t *
         block->rows > WEFT_STORE_ROWS || block->rows > store->n - first || !valid_kind(block->kind) ||
         block->values > INT32_MAX || block->values > block->rows * store->p || block->values > store->values - values ||
         weft_store_chunks(block->values) + weft_store_chunks(store->p) > block->bytes - WEFT_STORE_STREAMS)
-      return weft_store_damaged(ctx, store, k, "cannot be where, or as large as, the directory says");
+      return weft_store_damaged(ctx, store, k, "does not have the position or size given in the directory");
     first += block->rows;
     values += block->values;
     if (block->rows > store->max_rows) store->max_rows = (size_t) block->rows;
     if (block->bytes > store->max_bytes) store->max_bytes = block->bytes;
     if (block->values > store->max_values) store->max_values = block->values;
   }
-  if (first != store->n || values != store->values) return damaged(ctx, store, "its blocks do not make up the whole");
+  if (first != store->n || values != store->values)
+    return damaged(ctx, store, "its blocks do not cover the whole store");
   return WEFT_OK;
 }
 
@@ -76,13 +77,13 @@ static weft_status read_sections(weft_ctx *ctx, weft_store *store, const uint8_t
         section->type > WEFT_STORE_INTEGERS || section->count > section->bytes / least ||
         (section->type != WEFT_STORE_TEXT && section->count * least != section->bytes) ||
         memchr(at, 0, (size_t) length))
-      return damaged(ctx, store, "a vector cannot be where, or as large as, the directory says");
+      return damaged(ctx, store, "a vector does not have the position or size given in the directory");
     section->name = weft_arena_take0(&store->mem, (size_t) length + 1, 1);
     if (!section->name) return WEFT_ERR_MEMORY;
     memcpy(section->name, at, (size_t) length);
     at += padded;
   }
-  return at == end ? WEFT_OK : damaged(ctx, store, "its directory is longer than what it holds");
+  return at == end ? WEFT_OK : damaged(ctx, store, "its directory is longer than its content");
 }
 
 /* Reads the directory, which must end the file and have its checksum, and from it blocks and vectors. */
@@ -95,20 +96,20 @@ static weft_status read_directory(weft_ctx *ctx, weft_store *store, const uint8_
   uint64_t blocks, sections;
   uint8_t *bytes;
   if (!lies_within(at, size, store->size) || at + size != store->size || size < WEFT_STORE_COUNTS) {
-    st = damaged(ctx, store, "its directory is not at its end: it was cut short, or something was added");
+    st = damaged(ctx, store, "its directory is not at its end: the file was truncated or extended");
     goto done;
   }
   WEFT_TAKE(bytes, &mem, (size_t) size);
   WEFT_TRY(weft_store_os_read(ctx, store->file - 1, store->name, at, bytes, (size_t) size));
   if (weft_store_crc(0, bytes, (size_t) size) != store->crc) {
-    st = damaged(ctx, store, "its directory does not have its checksum");
+    st = damaged(ctx, store, "the checksum of its directory is wrong");
     goto done;
   }
   blocks = weft_store_get(bytes, 8);
   sections = weft_store_get(bytes + 8, 8);
   if (blocks > (size - WEFT_STORE_COUNTS) / WEFT_STORE_BLOCK ||
       sections > (size - WEFT_STORE_COUNTS - blocks * WEFT_STORE_BLOCK) / WEFT_STORE_SECTION) {
-    st = damaged(ctx, store, "its directory is too short for what it is to hold");
+    st = damaged(ctx, store, "its directory is too short for its content");
     goto done;
   }
   store->blocks = (size_t) blocks;
@@ -130,12 +131,12 @@ static weft_status read_header(weft_ctx *ctx, weft_store *store)
   weft_status st;
   if (store->size < sizeof header) return no_store(ctx, store, "is too short for a store");
   if ((st = weft_store_os_read(ctx, store->file - 1, store->name, 0, header, sizeof header)) != WEFT_OK) return st;
-  if (memcmp(header, WEFT_STORE_MAGIC, 8)) return no_store(ctx, store, "is not a store, or was never finished");
+  if (memcmp(header, WEFT_STORE_MAGIC, 8)) return no_store(ctx, store, "is not a store, or was not finished");
   if (weft_store_crc(0, header, WEFT_STORE_AT_CRC) != weft_store_get(header + WEFT_STORE_AT_CRC, 4))
-    return damaged(ctx, store, "its header does not have its checksum");
+    return damaged(ctx, store, "the checksum of its header is wrong");
   const uint64_t version = weft_store_get(header + WEFT_STORE_AT_VERSION, 8);
   if (version < 1 || version > WEFT_STORE_VERSION)
-    return no_store(ctx, store, "is of a later version of the format; a newer weft reads it");
+    return no_store(ctx, store, "has a newer format; update weft to read it");
   store->version = (int) version;
   store->n = weft_store_get(header + WEFT_STORE_AT_N, 8);
   store->p = weft_store_get(header + WEFT_STORE_AT_P, 8);
@@ -187,7 +188,7 @@ weft_status weft_store_load_to(weft_ctx *ctx, const weft_store *store, size_t in
   weft_status st = WEFT_OK;
   WEFT_TRY(weft_store_os_read(ctx, store->file - 1, store->name, block->offset, bytes, (size_t) block->bytes));
   if (weft_store_crc(0, bytes, (size_t) block->bytes) != block->crc)
-    return weft_store_damaged(ctx, store, index, "does not have its checksum");
+    return weft_store_damaged(ctx, store, index, "has a wrong checksum");
   st = weft_store_parse(ctx, store, index, bytes, 0, mem, view);
 done:
   return st;
@@ -216,7 +217,7 @@ weft_status weft_store_load_counts(weft_ctx *ctx, const weft_store *store, size_
   WEFT_TRY(weft_store_os_read(ctx, store->file - 1, store->name, block->offset, lengths, sizeof lengths));
   const uint64_t counts = weft_store_get(lengths, 8);
   if (counts > block->bytes - WEFT_STORE_STREAMS) {
-    st = weft_store_damaged(ctx, store, index, "has parts of impossible lengths");
+    st = weft_store_damaged(ctx, store, index, "has parts of invalid length");
     goto done;
   }
   WEFT_TAKE(bytes, &own, (size_t) counts + WEFT_STORE_STREAMS);
@@ -234,8 +235,8 @@ weft_status weft_store_section_bytes(weft_ctx *ctx, const weft_store *store, siz
   weft_status st = WEFT_OK;
   WEFT_TRY(weft_store_os_read(ctx, store->file - 1, store->name, section->offset, out, (size_t) section->bytes));
   if (weft_store_crc(0, out, (size_t) section->bytes) != section->crc)
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' is damaged: the vector \"%.200s\" does not have its checksum.",
-                   store->name, section->name);
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' is damaged: the checksum of the vector \"%.200s\" is wrong.", store->name,
+                   section->name);
 done:
   return st;
 }

@@ -121,7 +121,7 @@ static weft_status begin(weft_ctx *ctx, weft_arena *mem, const weft_bytes *x, bl
   if (s->compressor == ZLIB) {
     if (!weft_inflates())
       return weft_fail(ctx, WEFT_ERR_INPUT,
-                       "'%s' is compressed by zlib: install weft where libdeflate or zlib is found.", x->name);
+                       "'%s' is compressed with zlib: install weft where libdeflate or zlib is available.", x->name);
     s->inflater = weft_inflate_begin(mem);
     if (!s->inflater) st = weft_fail_memory(ctx, "host", 1 << 15, -1, "inflating");
   } else if (s->compressor == ZSTD) {
@@ -135,22 +135,22 @@ weft_status weft_blosc(weft_ctx *ctx, weft_arena *mem, const weft_bytes *x, uint
 {
   weft_status st = WEFT_OK;
   blosc_state s = { .bytes = x->at, .size = x->size };
-  if (!weft_blosc_size(x, &s.whole)) return damaged(ctx, x, "a piece has no header of Blosc");
+  if (!weft_blosc_size(x, &s.whole)) return damaged(ctx, x, "a chunk has no Blosc header");
   s.flags = x->at[2];
   s.compressor = s.flags >> 5;
   s.wide = x->at[3] ? x->at[3] : 1;
   s.block = (size_t) weft_store_get(x->at + 8, 4);
   if (x->at[0] < 1 || x->at[0] > 2 || weft_store_get(x->at + 12, 4) != x->size || (s.whole && !s.block) ||
       s.block > (s.whole > 1 ? s.whole : 1) + 65536)
-    return damaged(ctx, x, "a header of Blosc is impossible");
+    return damaged(ctx, x, "a Blosc header is invalid");
   if (!s.whole) return WEFT_OK;
   if (s.flags & AS_IT_IS) {
-    if (x->size - HEADER != s.whole) return damaged(ctx, x, "a piece has another size than it says");
+    if (x->size - HEADER != s.whole) return damaged(ctx, x, "a chunk does not have its stated size");
     memcpy(to, x->at + HEADER, s.whole);
     return WEFT_OK;
   }
   const size_t blocks = (s.whole - 1) / s.block + 1;
-  if (blocks > (x->size - HEADER) / 4) return damaged(ctx, x, "a piece has more blocks than bytes");
+  if (blocks > (x->size - HEADER) / 4) return damaged(ctx, x, "a chunk has more blocks than bytes");
   WEFT_TRY(begin(ctx, mem, x, &s));
   for (size_t k = 0; k < blocks && st == WEFT_OK; k++) {
     const size_t at = (size_t) weft_store_get(x->at + HEADER + 4 * k, 4), first = s.block * k;

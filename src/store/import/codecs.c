@@ -31,7 +31,7 @@ int weft_has_zstd(void)
 static weft_status check_size(weft_ctx *ctx, const weft_bytes *x, size_t said, wanted_size wanted)
 {
   if (wanted.whole == SIZE_MAX ? said <= wanted.most : said == wanted.whole) return WEFT_OK;
-  return damaged(ctx, x, "a piece has another size than it must have");
+  return damaged(ctx, x, "a chunk has the wrong size");
 }
 
 static weft_status undo_blosc(weft_ctx *ctx, weft_arena *mem, wanted_size wanted, weft_bytes *x)
@@ -39,7 +39,7 @@ static weft_status undo_blosc(weft_ctx *ctx, weft_arena *mem, wanted_size wanted
   weft_status st = WEFT_OK;
   size_t whole;
   uint8_t *to;
-  if (!weft_blosc_size(x, &whole)) return damaged(ctx, x, "a piece has no header of Blosc");
+  if (!weft_blosc_size(x, &whole)) return damaged(ctx, x, "a chunk has no Blosc header");
   WEFT_TRY(check_size(ctx, x, whole, wanted));
   WEFT_TAKE(to, mem, whole + 1);
   WEFT_TRY(weft_blosc(ctx, mem, x, to));
@@ -53,12 +53,12 @@ static weft_status undo_lz4(weft_ctx *ctx, weft_arena *mem, wanted_size wanted, 
 {
   weft_status st = WEFT_OK;
   uint8_t *to;
-  if (x->size < 4) return damaged(ctx, x, "a piece of LZ4 has no size");
+  if (x->size < 4) return damaged(ctx, x, "an LZ4 chunk has no size");
   const size_t whole = (size_t) weft_store_get(x->at, 4);
   WEFT_TRY(check_size(ctx, x, whole, wanted));
   WEFT_TAKE(to, mem, whole + 1);
   st = weft_lz4(ctx, x->at + 4, x->size - 4, to, whole);
-  if (st == WEFT_ERR_INPUT) damaged(ctx, x, "a piece of LZ4 cannot be decompressed");
+  if (st == WEFT_ERR_INPUT) damaged(ctx, x, "an LZ4 chunk cannot be decompressed");
   x->at = to;
   x->size = whole;
 done:
@@ -80,7 +80,7 @@ static weft_status expand(weft_ctx *ctx, weft_codec codec, weft_inflater *inflat
     if (got == WEFT_INFLATE_SHORT) *made = room + 1;
     if (got == WEFT_INFLATE_DAMAGED) st = WEFT_ERR_INPUT;
   }
-  return st == WEFT_ERR_INPUT ? damaged(ctx, x, "a piece cannot be decompressed") : st;
+  return st == WEFT_ERR_INPUT ? damaged(ctx, x, "a chunk cannot be decompressed") : st;
 }
 
 /* A stream that does not say at its beginning how much it becomes is expanded into ever more room. */
@@ -95,8 +95,8 @@ static weft_status undo_stream(weft_ctx *ctx, weft_arena *mem, weft_codec codec,
   if (codec == WEFT_CODEC_ZSTD) {
     WEFT_TRY(weft_zstd_begin(ctx, x->name, &zstd));
   } else if (!weft_inflates()) {
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' is compressed by zlib: install weft where libdeflate or zlib is found.",
-                   x->name);
+    st = weft_fail(ctx, WEFT_ERR_INPUT,
+                   "'%s' is compressed with zlib: install weft where libdeflate or zlib is available.", x->name);
     goto done;
   } else if (!(inflater = weft_inflate_begin(mem))) {
     st = weft_fail_memory(ctx, "host", 1 << 15, -1, "inflating");
@@ -108,7 +108,7 @@ static weft_status undo_stream(weft_ctx *ctx, weft_arena *mem, weft_codec codec,
     WEFT_TRY(expand(ctx, codec, inflater, zstd, x, to, room, &made));
     if (made <= room) break;
     if (room == limit) {
-      st = damaged(ctx, x, "a piece has more bytes than it must have");
+      st = damaged(ctx, x, "a chunk has too many bytes");
       goto done;
     }
     weft_arena_drop(mem, to);
@@ -145,7 +145,7 @@ weft_status weft_decode(weft_ctx *ctx, weft_arena *mem, const weft_codec *codecs
     default: WEFT_TRY(undo_stream(ctx, mem, codecs[k], wanted, x));
     }
   }
-  if (whole != SIZE_MAX && x->size != whole) st = damaged(ctx, x, "a piece has another size than it must have");
+  if (whole != SIZE_MAX && x->size != whole) st = damaged(ctx, x, "a chunk has the wrong size");
 done:
   return st;
 }

@@ -72,7 +72,7 @@ static weft_status read_plain(weft_ctx *ctx, const weft_raw_rows *rows, const we
   const size_t size = weft_raw_size(x->type), wide = target_size(x->target);
   uint64_t at = x->address;
   char some[8 * AT_ONCE];
-  if (at > rows->size || count > (rows->size - at) / size) return damaged(ctx, rows, "numbers lie beyond its end");
+  if (at > rows->size || count > (rows->size - at) / size) return damaged(ctx, rows, "numbers are beyond its end");
   if (is_target(x->type, x->target)) return weft_store_os_read(ctx, rows->file, rows->name, at, x->to, size * count);
   for (size_t done = 0; done < count; done += AT_ONCE, at += size * AT_ONCE) {
     const size_t now = count - done < AT_ONCE ? count - done : AT_ONCE;
@@ -102,7 +102,7 @@ static weft_status read_chunks(weft_ctx *ctx, const weft_raw_rows *rows, const w
   size_t done = 0, left = x->room;
   uint8_t *some, *shuffled = NULL;
   weft_inflater *work = NULL;
-  if (x->length > UINT32_MAX / size || skip >= x->length) return damaged(ctx, rows, "a chunk has an impossible size");
+  if (x->length > UINT32_MAX / size || skip >= x->length) return damaged(ctx, rows, "a chunk has an invalid size");
   WEFT_TAKE(some, &mem, whole);
   if (x->shuffled) WEFT_TAKE(shuffled, &mem, whole);
   work = weft_inflate_begin(&mem);

@@ -98,7 +98,7 @@ static weft_status first_line(weft_ctx *ctx, weft_store_market *market, const ch
       (!market->pattern && strcmp(word[3], "real") && strcmp(word[3], "integer") && strcmp(word[3], "double")) ||
       (!market->mirror && strcmp(word[4], "general")))
     return weft_fail(ctx, WEFT_ERR_INPUT,
-                     "A Matrix Market file of kind \"%s %s %s\" cannot be read: kinds are "
+                     "A Matrix Market file of type \"%s %s %s\" cannot be read: types are "
                      "coordinate or array, real, integer or pattern, general, symmetric or skew-symmetric.",
                      word[2], word[3], word[4]);
   return WEFT_OK;
@@ -116,9 +116,9 @@ static weft_status size_line(weft_ctx *ctx, weft_store_market *market, const cha
                    market->dense ? "must have two whole numbers, the sizes"
                                  : "must have three whole numbers, the sizes");
   if (market->rows > INT32_MAX || market->columns > INT32_MAX)
-    return at_line(ctx, market, "asks for more than 2147483647 rows or columns");
+    return at_line(ctx, market, "gives more than 2147483647 rows or columns");
   if (market->mirror && market->rows != market->columns)
-    return at_line(ctx, market, "asks for a symmetric matrix that is not square");
+    return at_line(ctx, market, "gives a symmetric matrix that is not square");
   if (market->dense)
     market->stored = !market->mirror ? market->rows * market->columns
                                      : market->rows * (market->rows + (market->mirror > 0 ? 1 : -1)) / 2;
@@ -194,7 +194,7 @@ static weft_status one_line(weft_ctx *ctx, weft_store_market *market, const char
   if (!market->begun) return first_line(ctx, market, at, end);
   if (at == end || *at == '%') return WEFT_OK;
   if (!market->sized) return size_line(ctx, market, at, end);
-  if (market->read == market->stored) return at_line(ctx, market, "comes after the last entry that the sizes announce");
+  if (market->read == market->stored) return at_line(ctx, market, "is after the stated number of entries");
   st = market->dense ? value_line(ctx, market, at, end, work, data) : entry_line(ctx, market, at, end, work, data);
   if (st != WEFT_OK) market->line--; /* it may be tried again */
   return st;

@@ -44,7 +44,7 @@ weft_status weft_zstd_begin(weft_ctx *ctx, const char *name, weft_zstd **out)
 {
   *out = NULL;
   return weft_fail(ctx, WEFT_ERR_INPUT,
-                   "'%s' is compressed by Zstandard: install weft where libzstd is found (libzstd-dev), or write the "
+                   "'%s' is compressed with Zstandard: install weft with libzstd (libzstd-dev), or write the "
                    "file with another compressor.",
                    name);
 }

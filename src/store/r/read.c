@@ -102,13 +102,13 @@ static SEXP as_text(const uint8_t *bytes, const weft_store_section *vector, cons
       continue;
     }
     if (length > INT_MAX || length > vector->bytes - at || memchr(bytes + at, 0, (size_t) length))
-      weft_glue_fail(WEFT_ERR_INPUT, "'%s' is damaged: text %.0f of \"%.200s\" cannot be read.", file, (double) i + 1,
+      weft_glue_fail(WEFT_ERR_INPUT, "'%s' is damaged: string %.0f of \"%.200s\" cannot be read.", file, (double) i + 1,
                      vector->name);
     SET_STRING_ELT(out, (R_xlen_t) i, Rf_mkCharLenCE((const char *) bytes + at, (int) length, CE_UTF8));
     at += length;
   }
   if (at != vector->bytes)
-    weft_glue_fail(WEFT_ERR_INPUT, "'%s' is damaged: \"%.200s\" is longer than its texts.", file, vector->name);
+    weft_glue_fail(WEFT_ERR_INPUT, "'%s' is damaged: \"%.200s\" is longer than its strings.", file, vector->name);
   UNPROTECT(1);
   return out;
 }
@@ -212,7 +212,7 @@ SEXP C_weft_store_select(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP
   job.store = store;
   const double values = job.starts[p];
   if (values > Rf_asReal(most))
-    weft_glue_fail(WEFT_ERR_INPUT, "%s: %.0f values are asked for; %.0f fit here. Take fewer rows or columns.",
+    weft_glue_fail(WEFT_ERR_INPUT, "%s: %.0f values requested, but only %.0f fit. Use fewer rows or columns.",
                    store->name, values, Rf_asReal(most));
   int *p_slot = INTEGER(weft_result_put(out, "p", weft_glue_vector(INTSXP, (double) p + 1)));
   job.rows = INTEGER(weft_result_put(out, "i", slot_of(room, "i", INTSXP, values)));

@@ -77,7 +77,7 @@ static size_t chunks_at(const uint64_t *at, size_t room, weft_raw_part *x)
   x->shuffled = at[WEFT_CHUNKS_SHUFFLED] != 0;
   x->sizes = at + WEFT_CHUNKS_WORDS;
   room -= WEFT_CHUNKS_WORDS;
-  if (x->chunks > room || x->room > 8 * (room - x->chunks)) wrong_piece("has chunks without end");
+  if (x->chunks > room || x->room > 8 * (room - x->chunks)) wrong_piece("has an endless list of chunks");
   x->bytes = (const uint8_t *) (x->sizes + x->chunks);
   return WEFT_CHUNKS_WORDS + (size_t) x->chunks + (x->room + 7) / 8;
 }
@@ -96,7 +96,7 @@ static const weft_raw_rows *raw_of(const weft_shared *memory, size_t slot, SEXP 
     weft_raw_part *part = &x->part[i];
     if (Rf_xlength(how) == 5) {
       const double address = REAL(how)[2 + 2 * i];
-      if (!memory->file || !(address >= 0 && address < 9e15)) wrong_piece("lies outside of its file");
+      if (!memory->file || !(address >= 0 && address < 9e15)) wrong_piece("is outside of its file");
       part->type = type_of(REAL(how)[1 + 2 * i]);
       part->address = (uint64_t) address;
     } else {

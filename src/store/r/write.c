@@ -26,7 +26,7 @@ static const weft_handle_kind market_kind = { "weft_store_market", release_marke
 weft_store_writer *weft_store_writer_of(SEXP handle)
 {
   weft_store_writer *writer = weft_glue_handle_take(handle, &writer_kind);
-  if (!writer->file) weft_glue_fail(WEFT_ERR_INPUT, "This store has been finished, or could not be begun.");
+  if (!writer->file) weft_glue_fail(WEFT_ERR_INPUT, "This store is already finished, or could not be started.");
   return writer;
 }
 
@@ -52,7 +52,7 @@ SEXP C_weft_store_begin(SEXP path, SEXP overwrite, SEXP n, SEXP p, SEXP memory, 
                     Rf_asReal(p),
                     Rf_asReal(memory) };
   if (!(job.n >= 0 && job.n <= INT32_MAX && job.p >= 0 && job.p <= INT32_MAX))
-    weft_glue_fail(WEFT_ERR_INPUT, "A store has at most 2147483647 rows and columns; %.0f and %.0f are asked for.",
+    weft_glue_fail(WEFT_ERR_INPUT, "A store has at most 2147483647 rows and columns, but %.0f and %.0f are requested.",
                    job.n, job.p);
   WEFT_RUN_RETURN(handle, control, run_begin, &job);
 }
