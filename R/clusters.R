@@ -43,21 +43,21 @@
 #'   genes rise and fall gradually rather than in blocks, it divides them into many groups, and its chains may not
 #'   converge; `converged` says whether they did.
 #'
-#' @param x what [gene_quality()] returned, data for it, or principal components: what [gene_components()] or [pca()]
-#'   returned, or a `prcomp` object.
+#' @param x an object returned by [gene_quality()], data for it, or principal components: an object returned by
+#'   [gene_components()] or [pca()], or a `prcomp` object.
 #' @param k the number of groups of samples; `NULL` to find it by the tests.
 #' @param genes names of genes, or the number of genes to use, those with the largest spread; `NULL` for all genes, or
 #'   300 for `method = "irm"`.
 #' @param max_clusters the largest number of groups of samples, and of genes; 30 by default. For `method = "irm"`, see
 #'   [irm()].
 #' @param method `"consensus"` or `"irm"`.
-#' @param components what [gene_components()] returned for `x`, if you have it already.
+#' @param components an object returned by [gene_components()] for `x`, if you have it already.
 #' @param chains,sweeps for `method = "irm"` only: see [irm()]; 4 and 100 by default.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error.
-#' @return For `"irm"`, what [irm()] returns, and `converged`. For `"consensus"`, an object of class `weft_clusters`, a
-#'   list:
+#' @param ... not used; unknown arguments cause an error.
+#' @return For `"irm"`, the object that [irm()] returns, with `converged`. For `"consensus"`, an object of class
+#'   `weft_clusters`, a list:
 #'   \item{cluster}{the group of each sample, by name; the largest group is 1}
 #'   \item{k}{the number of groups of samples}
 #'   \item{probability}{the share of subsamples that assign the sample to its group}
@@ -100,12 +100,12 @@ gene_clusters <- function(x, k = NULL, genes = NULL, max_clusters = NULL, method
   need_args("x")
   method <- check_choice(method, c("consensus", "irm"), "method")
   if (method == "irm") {
-    if (!is.null(k)) abort_input("`k` must be left out for `method = \"irm\"`.",
+    if (!is.null(k)) abort_input("`k` must not be given for `method = \"irm\"`.",
                                  i = "`max_clusters` limits the number of groups.")
     return(irm_clusters(checked_data(x), genes, max_clusters, chains %||% 4, sweeps %||% 100, seed, run))
   }
   for (arg in c("chains", "sweeps")[c(!is.null(chains), !is.null(sweeps))]) {
-    abort_input(sprintf("`%s` must be left out unless `method` is \"irm\".", arg),
+    abort_input(sprintf("`%s` must not be given unless `method` is \"irm\".", arg),
                 i = "`method = \"irm\"` is for co-clustering; `k` sets the number of groups.")
   }
   started <- proc.time()[[3L]]
@@ -113,7 +113,7 @@ gene_clusters <- function(x, k = NULL, genes = NULL, max_clusters = NULL, method
   space <- cluster_space(x, genes, components, seed, run)
   n <- nrow(space$scores)
   if (n < smallest_clustered) {
-    abort_input(sprintf("`x` must have at least %d samples to be grouped.", smallest_clustered),
+    abort_input(sprintf("`x` must have at least %d samples for clustering.", smallest_clustered),
                 x = sprintf("It has %s.", several(n, "sample")))
   }
   if (!is.null(k)) k <- check_number(k, "k", min = 1, max = n %/% 4, whole = TRUE)
@@ -179,7 +179,7 @@ scaled_columns <- function(x) {
 cluster_space <- function(x, genes, components, seed, run) {
   if (inherits(x, "prcomp")) {
     if (!is.null(components) || !is.null(genes)) {
-      abort_input("`genes` and `components` must be left out if `x` has components already.")
+      abort_input("`genes` and `components` must not be given if `x` already contains components.")
     }
     return(space_of(checked_components(x, "x")))
   }
@@ -191,7 +191,7 @@ cluster_space <- function(x, genes, components, seed, run) {
   } else if (!is.null(components)) {
     pc <- checked_components(components, "components")
     if (nrow(pc$x) != nrow(q$x)) {
-      abort_input("`components` must be made from `x`.",
+      abort_input("`components` must be computed from `x`.",
                   x = sprintf("They have %s, and `x` has %s.", several(nrow(pc$x), "sample"),
                               several(nrow(q$x), "sample")))
     }
@@ -246,8 +246,9 @@ checked_components <- function(pc, arg) {
       (is.null(fields$choice) || is.list(fields$choice) && is_count(fields$choice$k))
   })
   if (sound) return(pc)
-  abort_input(sprintf("`%s` must be what `gene_components()`, `pca()` or `prcomp()` returned, with scores.", arg),
-              x = if (inherits(pc, "prcomp")) "It is damaged, or has no scores."
+  abort_input(sprintf("`%s` must be an object with scores, returned by `gene_components()`, `pca()` or `prcomp()`.",
+                      arg),
+              x = if (inherits(pc, "prcomp")) "It is damaged or has no scores."
                   else paste0("It is ", describe(pc), "."))
 }
 
@@ -484,7 +485,7 @@ groups_hold <- function(r) if (is_consensus(r)) r$converged else groups_rhat(r) 
 check_clusters <- function(x, arg) {
   check_format(x, arg)
   if (identical(class(x), "weft_clusters") && holds(sound_consensus(x))) return(unclass(x))
-  abort_input(sprintf("`%s` must be what `gene_clusters()` returned, unchanged.", arg),
+  abort_input(sprintf("`%s` must be an unchanged object returned by `gene_clusters()`.", arg),
               x = if (inherits(x, "weft_clusters")) "It is damaged." else paste0("It is ", describe(x), "."))
 }
 
@@ -508,7 +509,7 @@ are_groups <- function(z) {
 
 #' Methods for groups of samples
 #'
-#' @param x what [gene_clusters()] returned.
+#' @param x an object returned by [gene_clusters()].
 #' @param what `"samples"` or `"genes"`.
 #' @param components for `plot()`: the two components to draw. If only one component was used, the other axis shows the
 #'   order of the samples.
@@ -548,20 +549,20 @@ consensus_text <- function(r, word = "gene") {
                  if (r$k <= 12L) joined(format_whole(size)) else sprintf("%d to %d", min(size), max(size)),
                  if (sure == n) "all" else format_whole(sure)),
          if (r$given) " (the number of groups was given)", genes,
-         if (!r$converged) paste("; a group was found again in fewer than half of the subsamples' partitions: do not",
+         if (!r$converged) paste("; a group was recovered in fewer than half of the subsamples: do not",
                                  "interpret the groups"))
 }
 
 one_group_reason <- function(r) {
-  if (!ncol(r$components$x)) return("no component stands out from data without dependence between genes")
+  if (!ncol(r$components$x)) return("no component exceeds the level of independent genes")
   if (r$given) return("`k` was 1")
-  if (!nrow(r$stability)) return("too few samples differ")
+  if (!nrow(r$stability)) return("too few samples are distinct")
   first <- r$stability[1L, ]
   if (first$p_value > first$level) {
-    return(sprintf("the clearest division is no clearer than in data without groups (p %s)",
+    return(sprintf("the clearest split is no clearer than in data without groups (p = %s)",
                    format(first$p_value, digits = 2)))
   }
-  sprintf("the clearest division (p %s) is not found again in subsamples", format(first$p_value, digits = 2))
+  sprintf("the clearest split (p = %s) is not recovered in subsamples", format(first$p_value, digits = 2))
 }
 
 # Samples and genes are examined alike, in pools of limited size; then all are assigned.
@@ -572,9 +573,9 @@ cost_consensus <- function(n, p) {
 
 # For the paragraph on methods of a report.
 clusters_methods <- function(r) {
-  sprintf(paste("Samples were divided on %s where their density has a valley that is deeper than in data with the same",
-                "covariances and no groups (level %g, %d null data sets). The groups were refined by k-means and by a",
-                "vote of %d subsamples."), several(ncol(r$components$x), "principal component"),
+  sprintf(paste("Samples were split along %s at valleys of density that are deeper than in null data with the same",
+                "covariances and no groups (level %g, %d null data sets). Groups were refined by k-means and by a",
+                "consensus over %d subsamples."), several(ncol(r$components$x), "principal component"),
           cluster_settings$level, cluster_settings$null_sets, cluster_settings$subsamples)
 }
 
@@ -589,8 +590,8 @@ as.data.frame.weft_clusters <- function(x, ..., what = c("samples", "genes")) {
   if (what == "samples") {
     return(data.frame(sample = named(r$cluster), cluster = unname(r$cluster), probability = unname(r$probability)))
   }
-  if (is.null(r$gene_cluster)) abort_input("`x` must have groups of genes.",
-                                           x = "It was made from components without loadings.")
+  if (is.null(r$gene_cluster)) abort_input("`x` must contain groups of genes.",
+                                           x = "It was computed from components without loadings.")
   data.frame(gene = named(r$gene_cluster), cluster = unname(r$gene_cluster))
 }
 
@@ -604,7 +605,7 @@ glance.weft_clusters <- function(x, ...) {
   r <- check_clusters(x, "x")
   first <- if (nrow(r$stability)) r$stability$p_value[1L] else NA_real_
   data.frame(samples = length(r$cluster), k = r$k, gene_clusters = if (is.null(r$gene_cluster)) NA_integer_
-             else max(r$gene_cluster), components = ncol(r$components$x), p_value = first,
+             else max(r$gene_cluster), components = ncol(r$components$x), p.value = first,
              probability = mean(r$probability), converged = r$converged, method = r$method, backend = r$backend,
              seconds = r$seconds)
 }
@@ -619,24 +620,31 @@ plot.weft_clusters <- function(x, components = 1:2, ...) {
 
 # Samples on two components; the paler, the less probable is the group.
 draw_clusters <- function(r, components, ...) {
+  picture <- clusters_picture(r, components)
+  colour <- grDevices::col2rgb(class_palette(max(r$cluster))[r$cluster]) / 255
+  settings <- list(x = picture$data$x, y = picture$data$y, xlab = picture$labels[1L], ylab = picture$labels[2L],
+                   pch = 16, las = 1, main = picture$title,
+                   col = grDevices::rgb(colour[1L, ], colour[2L, ], colour[3L, ], 0.25 + 0.75 * r$probability))
+  do.call(graphics::plot, utils::modifyList(settings, list(...)))
+  if (r$k > 1L && r$k <= 12L) {
+    graphics::legend("topright", bty = "n", pch = 16, col = class_palette(r$k), cex = 0.8,
+                     legend = sprintf("%d (%s)", seq_len(r$k), format_whole(tabulate(r$cluster, r$k))))
+  }
+}
+
+# list(data: x, y, group, probability; labels; title).
+clusters_picture <- function(r, components) {
   scores <- r$components$x
   label <- function(j) sprintf("PC%d (%s of the variance)", j, vapply(r$components$share[j], share_text, ""))
   if (ncol(scores) >= 2L) {
     components <- vapply(components, check_number, 0, arg = "components", min = 1, max = ncol(scores), whole = TRUE)
-    if (length(components) != 2L) abort_input("`components` must be two numbers.")
+    if (length(components) != 2L) abort_input("`components` must contain two numbers.")
     at <- list(scores[, components[1L]], scores[, components[2L]])
     labels <- label(components)
   } else {
     at <- list(if (ncol(scores)) scores[, 1L] else seq_along(r$cluster), seq_along(r$cluster))
     labels <- c(if (ncol(scores)) label(1L) else "sample", "sample")
   }
-  colour <- grDevices::col2rgb(class_palette(max(r$cluster))[r$cluster]) / 255
-  settings <- list(x = at[[1L]], y = at[[2L]], xlab = labels[1L], ylab = labels[2L], pch = 16, las = 1,
-                   col = grDevices::rgb(colour[1L, ], colour[2L, ], colour[3L, ], 0.25 + 0.75 * r$probability),
-                   main = if (r$k == 1L) "one group" else sprintf("%d groups of samples", r$k))
-  do.call(graphics::plot, utils::modifyList(settings, list(...)))
-  if (r$k > 1L && r$k <= 12L) {
-    graphics::legend("topright", bty = "n", pch = 16, col = class_palette(r$k), cex = 0.8,
-                     legend = sprintf("%d (%s)", seq_len(r$k), format_whole(tabulate(r$cluster, r$k))))
-  }
+  list(data = data.frame(x = at[[1L]], y = at[[2L]], group = factor(r$cluster), probability = unname(r$probability)),
+       labels = labels, title = if (r$k == 1L) "one group" else sprintf("%d groups of samples", r$k))
 }

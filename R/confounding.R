@@ -30,12 +30,12 @@ confounded_variables <- function(q) {
     if (p > 0.05 || share < least_confounded) return(NULL)
     of_batch <- k == 1L && !is.null(q$batch) && nlevels(q$batch) > 1L
     agree <- if (is.factor(v)) {
-      sprintf("%d of %d samples are of the commonest class of their %s", sum(apply(table(v, q$class), 1L, max)),
+      sprintf("%d of %d samples belong to the most common class of their %s", sum(apply(table(v, q$class), 1L, max)),
               length(v), if (of_batch) "batch" else "group")
-    } else sprintf("%s of it lies between the classes", share_text(share_explained(v, q$class)[["share"]]))
+    } else sprintf("the classes explain %s of its variance", share_text(share_explained(v, q$class)[["share"]]))
     confounded(if (of_batch) "batch" else "covariate",
-               sprintf(paste("Class and %s agree by more than chance (p %s): %s. %s explains %s of the class, so that",
-                             "a difference between classes is known only as well as from the rest."),
+               sprintf(paste("Class and %s are associated (p %s): %s. %s explains %s of the variation in class:",
+                             "differences between classes are estimated only from the remainder."),
                        if (of_batch) "batch" else plain_text(names(variables)[k]), probability_text(p), agree,
                        if (of_batch) "The batch" else "It", share_text(share)), p)
   })
@@ -62,8 +62,8 @@ confounded_depth <- function(q) {
   if (found[["p"]] > 0.05 || found[["share"]] < least_confounded || max(usual) < least_depths * min(usual)) return(NULL)
   extremes <- c(which.min(usual), which.max(usual))
   confounded("depth", sprintf(
-    paste("Classes differ in sequencing depth (p %s): samples of %s have %s counts on average, those of %s %s. What",
-          "depth does to genes of few counts looks like a difference between classes."),
+    paste("Classes differ in sequencing depth (p %s): samples of %s have a mean of %s counts, samples of %s one of %s.",
+          "Effects of depth on genes with few counts can look like differences between classes."),
     probability_text(found[["p"]]), plain_text(names(usual)[extremes[1L]]), whole_text(usual[extremes[1L]]),
     plain_text(names(usual)[extremes[2L]]), whole_text(usual[extremes[2L]])), found[["p"]])
 }
@@ -73,7 +73,7 @@ whole_text <- function(v) format(round(v), big.mark = ",", scientific = FALSE)
 # Leading components a quarter of whose variance goes with depth, or with the share of values that were missing, and
 # more than goes with the class.
 technical_components <- function(q, components) {
-  technical <- list("sequencing depth" = log_depth(q), "the share of missing values" = missing_of_samples(q))
+  technical <- list("sequencing depth" = log_depth(q), "the proportion of missing values" = missing_of_samples(q))
   differs <- function(v, least) !is.null(v) && stats::sd(v) > least
   technical <- technical[c(differs(technical[[1L]], log(least_depths) / 2), differs(technical[[2L]], 0.01))]
   if (is.null(components) || !length(technical)) return(NULL)
@@ -96,8 +96,8 @@ dependent_cells <- function(q) {
   metacells <- "cells" %in% q$log$step
   if (is.null(q$class) || !metacells && !identical(q$scale, "cells") && !like_cells(q)) return(NULL)
   confounded("cells", sprintf(
-    paste("Samples %s: p-values take them as independent, which those of one person or animal are not. What",
-          "differs between classes may differ between a few of these."),
+    paste("Samples %s. P-values treat them as independent, but cells of one person or animal are not:",
+          "a difference between classes may be a difference between a few individuals."),
     if (metacells) "are metacells" else if (like_cells(q)) "look like single cells" else "are cells"))
 }
 
@@ -123,7 +123,7 @@ repeated_measurements <- function(q, least_genes = 50L) {
   scatter <- sqrt(max(0, mean(excess / colMeans(counts), trim = 0.05)))
   if (scatter >= least_scatter) return(NULL)
   confounded("repeats", sprintf(
-    paste("Samples of one class differ by hardly more than counting does (coefficient of variation %s %%): if they are",
-          "repeated measurements of one sample, p-values are about that sample and not about its class."),
+    paste("Samples of one class differ little beyond counting noise (coefficient of variation %s %%). If they are",
+          "repeated measurements of one sample, the p-values apply to that sample and not to its class."),
     format(signif(100 * scatter, 2))))
 }

@@ -24,9 +24,9 @@
 #' * `"points"`: `n` points in the plane: four clusters of different shapes, and a twentieth of the points anywhere.
 #'
 #' @section Real sets:
-#' * `"golub"` (package multtest): 3,051 genes of 38 patients with leukaemia, 27 ALL and 11 AML (Golub and others 1999).
+#' * `"golub"` (package multtest): 3,051 genes of 38 patients with leukaemia, 27 ALL and 11 AML (Golub et al. 1999).
 #' * `"all"` (package ALL): 12,625 probe sets of 128 patients with acute lymphoblastic leukaemia, B or T cells
-#'   (Chiaretti and others 2004).
+#'   (Chiaretti et al. 2004).
 #'
 #' @param name one of the names below; `NULL` for a table of them.
 #' @param n,p samples and features of a simulated set.
@@ -53,8 +53,8 @@ weft_example <- function(name = NULL, n = NULL, p = NULL, seed = 1, batch = 0.5,
   usual <- switch(name, expression = c(200, 100), snps = c(1000, 200), words = c(150, 120), points = c(500, 2),
                   c(NA, NA))
   real <- anyNA(usual)
-  if (real && !(is.null(n) && is.null(p))) abort_input("`n` and `p` are for simulated sets.",
-                                                       x = sprintf("\"%s\" is a real set.", name))
+  if (real && !(is.null(n) && is.null(p))) abort_input("`n` and `p` must only be given for simulated data sets.",
+                                                       x = sprintf("\"%s\" is a real data set.", name))
   if (!real) {
     n <- check_number(n %||% usual[1L], "n", min = 10, max = 1e6, whole = TRUE)
     p <- check_number(p %||% usual[2L], "p", min = switch(name, points = 2, 12), max = if (name == "points") 2 else 1e5,
@@ -139,7 +139,7 @@ example_expression <- function(n, p, seed, batch, missing, outliers, spoilt) {
   }
   c(list(x = x), made, list(
     truth = truth, drivers = names[drivers], outliers = rownames(x)[odd],
-    source = sprintf("Simulated: %d regulators, %d edges, drivers of the class %s, seed %.0f.", as.integer(regulators),
+    source = sprintf("Simulated with %d regulators, %d edges and class drivers %s, seed %.0f.", as.integer(regulators),
                      as.integer(sum(truth)), paste(names[drivers], collapse = ", "), seed)
   ))
 }
@@ -177,7 +177,7 @@ example_snps <- function(n, p, seed) {
   risk <- stats::plogis(-1.1 + 1.6 * one + 0.5 * x[, special[3L]] + 0.5 * x[, special[4L]] - 1)
   class <- factor(ifelse(draws("uniform", n, key = seed, stream = 25) < risk, "case", "control"), c("control", "case"))
   list(x = x, class = class, epistatic = sort(names[special[1:2]]), marginal = sort(names[special[3:4]]),
-       source = sprintf("Simulated: %d cases, epistatic pair %s, seed %.0f.", sum(class == "case"),
+       source = sprintf("Simulated with %d cases and the epistatic pair %s, seed %.0f.", sum(class == "case"),
                         paste(sort(names[special[1:2]]), collapse = " and "), seed))
 }
 
@@ -195,7 +195,7 @@ example_words <- function(n, p, seed) {
                                "generalMatrix"), "dMatrix")
   list(x = x, row_cluster = factor(themes[row], themes),
        col_cluster = factor(c(themes, "common")[col], c(themes, "common")),
-       source = sprintf("Simulated: %d links, seed %.0f.", sum(links), seed))
+       source = sprintf("Simulated with %d links, seed %.0f.", sum(links), seed))
 }
 
 # ---- points ----
@@ -211,7 +211,7 @@ example_points <- function(n, seed) {
   stray <- draws("uniform", n, key = seed, stream = 43) < 0.05
   x[stray, ] <- matrix(-4 + 14 * draws("uniform", 2 * sum(stray), key = seed, stream = 44), ncol = 2L)
   list(x = x, row_cluster = factor(ifelse(stray, "stray", LETTERS[cluster])),
-       source = sprintf("Simulated: four clusters, %d stray points, seed %.0f.", sum(stray), seed))
+       source = sprintf("Simulated with four clusters and %d scattered points, seed %.0f.", sum(stray), seed))
 }
 
 # ---- real sets ----
@@ -226,7 +226,7 @@ example_golub <- function() {
        symbols = stats::setNames(golub_symbols(loaded$golub.gnames[, 3L]), colnames(x)),
        gene_names = stats::setNames(loaded$golub.gnames[, 2L], colnames(x)),
        source =
-         "Golub and others (1999), Science 286, 531-537; the training set as in the Bioconductor package multtest.")
+         "Golub et al. (1999), Science 286, 531-537; the training set as in the Bioconductor package multtest.")
 }
 
 # The array's descriptions have old symbols, or none.
@@ -243,5 +243,5 @@ example_all <- function() {
   utils::data("ALL", package = "ALL", envir = loaded)
   phenotype <- Biobase::pData(loaded$ALL)
   list(x = t(Biobase::exprs(loaded$ALL)), class = factor(substr(phenotype$BT, 1L, 1L)),
-       source = "Chiaretti and others (2004), Blood 103, 2771-2778; the Bioconductor package ALL.")
+       source = "Chiaretti et al. (2004), Blood 103, 2771-2778; the Bioconductor package ALL.")
 }

@@ -15,8 +15,8 @@
 #' scores, and the p-value compares the set with random sets of the same size. Genes of a real set are correlated, so
 #' this p-value is too small for a claim about other samples; use it to order sets.
 #'
-#' @param x what [gene_network()] returned for two classes or a number as outcome; or a named vector of numbers, one
-#'   per gene, such as the `geneList` of clusterProfiler or the `stats` of fgsea.
+#' @param x an object returned by [gene_network()] for two classes or a number as outcome; or a named vector of numbers,
+#'   one per gene, such as the `geneList` of clusterProfiler or the `stats` of fgsea.
 #' @param sets,min_size,max_size see [gene_sets()].
 #' @return A data frame with one row per set, smallest p-value first: `set`, `size` (its genes in the ranking),
 #'   `direction`, `shift` (the mean score of the set minus the mean score of the other genes, in standard deviations),
@@ -37,11 +37,11 @@ gene_sets_ranked <- function(x, sets, min_size = 5, max_size = 500) {
   sets <- sets_of(sets)
   if (inherits(x, "weft_gene_network")) {
     fit <- checked_fit(x, "x")
-    if (is.null(fit$ranking)) abort_no_result("There is no ranking.", fit, "ranking")
+    if (is.null(fit$ranking)) abort_no_result("`x` must contain a ranking.", fit, "ranking")
     found <- reading("x", ranked_sets(fit, sets, min_size, max_size))
     if (is.null(found) && !has_directions(fit$ranking)) {
-      abort_input("`x` must have a ranking with a direction: two classes, or a number as outcome.",
-                  i = "`gene_sets()` tests the best genes of any ranking.")
+      abort_input("`x` must contain a ranking with directions: between two classes, or by a numeric outcome.",
+                  i = "`gene_sets()` tests the top genes of any ranking.")
     }
   } else {
     x <- ranked_vector(x)
@@ -56,14 +56,14 @@ gene_sets_ranked <- function(x, sets, min_size = 5, max_size = 500) {
 ranked_vector <- function(x) {
   named <- is.numeric(x) && is.null(dim(x)) && !is.object(x) && length(names(x)) == length(x)
   if (!named || anyNA(names(x)) || !all(nzchar(names(x)))) {
-    abort_input("`x` must be what `gene_network()` returned, or a vector of numbers with a name for each.",
+    abort_input("`x` must be an object returned by `gene_network()`, or a named numeric vector.",
                 x = paste0("It is ", describe(x), "."))
   }
   twice <- names(x)[duplicated(names(x))]
-  if (length(twice)) abort_input("The names of `x` must be different.", x = sprintf("Twice: %s.", label_some(twice)))
+  if (length(twice)) abort_input("The names of `x` must be unique.", x = sprintf("Duplicated: %s.", label_some(twice)))
   x <- x[!is.na(x)]
   if (length(x) < 4L || all(x == x[1L])) {
-    abort_input("`x` must have at least 4 known numbers that differ.", x = sprintf("It has %d.", length(x)))
+    abort_input("`x` must have at least 4 finite numbers that are not all equal.", x = sprintf("It has %d.", length(x)))
   }
   x
 }

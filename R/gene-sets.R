@@ -24,7 +24,7 @@ read_gmt <- function(file) {
   path <- readable_file(file, "file", "a GMT file")
   lines <- gmt_lines(path)
   filled <- which(nzchar(trimws(lines)))
-  if (!length(filled)) abort_input("`file` must have sets.", x = sprintf("%s is empty.", describe(path)))
+  if (!length(filled)) abort_input("`file` must contain gene sets.", x = sprintf("%s is empty.", describe(path)))
   if (length(filled) > most_sets) {
     abort_input(sprintf("`file` must have at most %s sets.", thousands(most_sets)),
                 x = sprintf("It has %s.", thousands(length(filled))))
@@ -36,7 +36,7 @@ read_gmt <- function(file) {
     unique(f[nzchar(f)])
   })
   damaged <- function(at, what) {
-    abort_input("Every line of `file` must be a set: its name, a description and its genes, separated by tabs.",
+    abort_input("Every line of `file` must contain a set name, a description and genes, separated by tabs.",
                 x = sprintf("Line %d %s.", filled[at], what))
   }
   short <- which(lengths(fields) < 3L | !lengths(genes))
@@ -44,7 +44,7 @@ read_gmt <- function(file) {
   nameless <- which(!nzchar(name))
   if (length(nameless)) damaged(nameless[1L], "has no name")
   twice <- which(duplicated(name))
-  if (length(twice)) damaged(twice[1L], sprintf("has the name of line %d, %s", filled[match(name[twice[1L]], name)],
+  if (length(twice)) damaged(twice[1L], sprintf("repeats the name of line %d, %s", filled[match(name[twice[1L]], name)],
                                                 describe(plain_text(name[twice[1L]]))))
   structure(stats::setNames(genes, name), description = vapply(fields, `[`, "", 2L))
 }
@@ -52,7 +52,7 @@ read_gmt <- function(file) {
 # The lines of a file.
 gmt_lines <- function(path) {
   bytes <- whole_bytes(path, "file", "a GMT file", most_set_bytes)
-  if (any(bytes == 0)) abort_input("`file` must be text.", x = "It has bytes that are not text.",
+  if (any(bytes == 0)) abort_input("`file` must be text.", x = "It contains NUL bytes.",
                                    i = "Is it a GMT file?")
   text <- rawToChar(bytes)
   if (!validUTF8(text)) {
@@ -81,8 +81,8 @@ gmt_lines <- function(path) {
 #' but the genes on one list rarely are, and sets overlap. A small q-value therefore says only that the list is not a
 #' random draw of genes.
 #'
-#' @param x what [gene_network()] or [gene_modules()] returned; or lists of genes to test in `universe`: a character
-#'   vector, or a named list of character vectors.
+#' @param x an object returned by [gene_network()] or [gene_modules()]; or lists of genes to test in `universe`: a
+#'   character vector, or a named list of character vectors.
 #' @param sets a named list of character vectors; the path of a GMT file, see [read_gmt()]; a GeneSetCollection of
 #'   GSEABase; or a data frame with the names of sets in the first column and their genes in the second, like the
 #'   `TERM2GENE` of clusterProfiler. Genes are matched with the symbols of the data, or with the names of its columns if
@@ -119,17 +119,17 @@ gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "
   hubs <- check_number(hubs, "hubs", min = 0, max = 1e4, whole = TRUE)
   sets <- sets_of(sets)
   if (inherits(x, "weft_gene_network")) {
-    if (!is.null(universe)) abort_input("`universe` must be left out here.",
-                                        x = "The result of `gene_network()` says which genes were tested.")
+    if (!is.null(universe)) abort_input("`universe` must not be given for this `x`.",
+                                        x = "A result of `gene_network()` contains the tested genes.")
     unknown <- setdiff(from, c("ranking", "network", "clusters"))
     if (!is.character(from) || length(unknown)) {
-      abort_input("`from` must be some of \"ranking\", \"network\", \"clusters\".",
+      abort_input("`from` must be one or more of \"ranking\", \"network\" and \"clusters\".",
                   x = paste0("It is ", describe(from), "."))
     }
     queries <- fit_lists(checked_fit(x, "x"), from, fdr, hubs)
   } else if (inherits(x, "weft_modules")) {
-    if (!is.null(universe)) abort_input("`universe` must be left out here.",
-                                        x = "The result of `gene_modules()` says which genes were grouped.")
+    if (!is.null(universe)) abort_input("`universe` must not be given for this `x`.",
+                                        x = "A result of `gene_modules()` contains the grouped genes.")
     queries <- module_lists(check_modules(x, "x"))
   } else {
     queries <- user_lists(x, universe)
@@ -151,7 +151,7 @@ sets_of <- function(sets) {
   if (!is.data.frame(sets)) return(check_sets(sets, "sets"))
   word <- function(v) is.character(v) || is.factor(v)
   if (ncol(sets) != 2L || !nrow(sets) || !word(sets[[1L]]) || !word(sets[[2L]])) {
-    abort_input(paste("If `sets` is a data frame, it must have two columns of text: the name of a set, and one of its",
+    abort_input(paste("If `sets` is a data frame, it must have two text columns, with the name of a set and one of its",
                       "genes in each row."),
                 x = paste0("It is ", describe(sets), "."), i = "For example `sets[c(\"gs_name\", \"gene_symbol\")]`.")
   }
@@ -185,7 +185,7 @@ check_sets <- function(sets, arg) {
                 x = paste0("It is ", describe(sets), "."))
   }
   if (anyDuplicated(names(sets))) {
-    abort_input(sprintf("The names of `%s` must be different.", arg),
+    abort_input(sprintf("The names of `%s` must be unique.", arg),
                 x = sprintf("%s occurs twice.", label_some(names(sets)[anyDuplicated(names(sets))])))
   }
   lapply(sets, function(genes) unique(genes[!is.na(genes) & nzchar(genes)]))
@@ -196,9 +196,9 @@ user_lists <- function(x, universe) {
   if (is.character(x)) x <- list(genes = x)
   lists <- check_sets(x, "x")
   if (!is.character(universe) || !length(universe)) {
-    abort_input("`universe` must be given: the genes that could have been on the lists.",
+    abort_input("`universe` must contain all genes that could have been on the lists.",
                 x = paste0("It is ", describe(universe), "."),
-                i = "These are the genes that were measured and tested, not all known genes.")
+                i = "Give the genes that were measured and tested, not all known genes.")
   }
   universe <- unique(universe[!is.na(universe) & nzchar(universe)])
   outside <- lapply(lists, setdiff, universe)
@@ -215,7 +215,7 @@ fit_lists <- function(fit, from, fdr, hubs) {
                 else stats::setNames(ifelse(is.na(q$genes$symbol), q$genes$gene, q$genes$symbol), q$genes$gene)
   called <- function(columns) unique(unname(identifier[columns]))
   there <- intersect(from, names(Filter(Negate(is.null), unclass(fit)[c("ranking", "network", "clusters")])))
-  if (!length(there)) abort_input("`x` must have a ranking, a network or groups.", x = "These steps were left out.")
+  if (!length(there)) abort_input("`x` must contain a ranking, a network or groups.", x = "These steps were not run.")
   lapply(stats::setNames(nm = there), function(step) switch(step,
     ranking = list(lists = best_lists(fit, called, fdr), universe = called(ranked_genes(fit$ranking))),
     network = list(lists = hub_lists(fit$network, called, hubs), universe = called(network_features_of(fit$network))),

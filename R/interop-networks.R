@@ -13,8 +13,8 @@
 #' are those that XML cannot hold in GraphML. In CSV, text that a spreadsheet would take for a formula has an
 #' apostrophe before it.
 #'
-#' @param x what [gene_network()], [mi_network()], [regulation()], [gene_mi_network()], [bn_learn()] or [bn_exact()]
-#'   returned.
+#' @param x an object returned by [gene_network()], [mi_network()], [regulation()], [gene_mi_network()], [bn_learn()] or
+#'   [bn_exact()].
 #' @param which for a result of [gene_network()]: `"network"` (mutual information) or `"bayes"` (directed).
 #' @param isolated keep genes without edges.
 #' @param to `"igraph"`, `"graphNEL"` (package graph), `"tidygraph"`, or for directed networks `"bnlearn"`.
@@ -39,7 +39,7 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
   known <- NULL
   if (inherits(x, "weft_gene_network")) {
     x <- checked_fit(x, "x")
-    if (is.null(x[[which]])) abort_no_result("There is no such network.", x, which)
+    if (is.null(x[[which]])) abort_no_result("There is no such network in `x`.", x, which)
     known <- reading("x", gene_table(x))
     x <- x[[which]]
   }
@@ -55,10 +55,10 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
     edges <- reading("x", as.data.frame(x))
     names <- network_features(x)
   } else {
-    abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
+    abort_input("`x` must be a network made by weft.", x = paste0("It is ", describe(x), "."))
   }
   if (anyDuplicated(names)) abort_input("Features must have unique names.",
-                                        x = sprintf("Twice: %s.", label_some(unique(names[duplicated(names)]))))
+                                        x = sprintf("Duplicated: %s.", label_some(unique(names[duplicated(names)]))))
   nameless <- which(is.na(names) | !nzchar(names))
   if (length(nameless)) abort_input("Features must have names.", x = sprintf("Feature %d has none.", nameless[1L]))
   if (!isolated) names <- names[names %in% c(edges$from, edges$to)]
@@ -76,8 +76,8 @@ network_convert <- function(x, to = c("igraph", "graphNEL", "tidygraph", "bnlear
   to <- check_choice(to, c("igraph", "graphNEL", "tidygraph", "bnlearn"), "to")
   tables <- network_tables(x, which, isolated)
   if (to == "bnlearn") {
-    if (!tables$directed) abort_input("`to = \"bnlearn\"` is for Bayesian networks.",
-                                      i = "`which = \"bayes\"` takes that of `gene_network()`.")
+    if (!tables$directed) abort_input("`to = \"bnlearn\"` needs a Bayesian network.",
+                                      i = "`which = \"bayes\"` selects the one in a result of `gene_network()`.")
     return(bn_convert(if (inherits(x, "weft_gene_network")) unclass(x)$bayes else x, "bnlearn"))
   }
   need_package(switch(to, igraph = "igraph", graphNEL = "graph", tidygraph = "tidygraph"), sprintf("`to = \"%s\"`", to))
@@ -129,8 +129,8 @@ sif_lines <- function(tables) {
   name <- plain_text(tables$nodes$name)
   if (anyDuplicated(name)) {
     abort_input("Names must differ when control characters in them are written as text.",
-                x = sprintf("Twice: %s.", label_some(unique(name[duplicated(name)]))),
-                i = "`format = \"graphml\"` keeps them apart.")
+                x = sprintf("Duplicated: %s.", label_some(unique(name[duplicated(name)]))),
+                i = "`format = \"graphml\"` keeps them distinct.")
   }
   from <- name[match(e$from, tables$nodes$name)]
   to <- name[match(e$to, tables$nodes$name)]

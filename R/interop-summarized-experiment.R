@@ -8,7 +8,7 @@
 #'
 #' @param x the SummarizedExperiment or SingleCellExperiment that `fit` was made from, or one with the same rows and
 #'   columns.
-#' @param fit what [gene_network()] returned.
+#' @param fit an object returned by [gene_network()].
 #' @param prefix what the names of new columns begin with.
 #' @param name the name of the reduced dimension.
 #' @return `x` with these added.
@@ -35,14 +35,15 @@ add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
   need_package("SummarizedExperiment", "`add_results()`")
   check_names(dimnames(x), "x")
   if (!identical(as.integer(dim(x)), as.integer(rev(fit$quality$input)))) {
-    abort_input("`x` must have the genes and samples that `fit` was made from.",
-                x = sprintf("It has %d and %d, not %d and %d.", nrow(x), ncol(x), fit$quality$input[2L],
+    abort_input("`x` must have the genes and samples that `fit` was computed from.",
+                x = sprintf("It has %d genes and %d samples instead of %d and %d.", nrow(x), ncol(x),
+                            fit$quality$input[2L],
                             fit$quality$input[1L]))
   }
   genes <- as.data.frame(fit, what = "genes")
   if (!is.null(rownames(x)) && !identical(make.unique(rownames(x)), genes$gene)) {
-    abort_input("`x` must have the genes that `fit` was made from, in the same order.",
-                x = sprintf("Its first is `%s`, the fit's `%s`.", rownames(x)[1L], genes$gene[1L]))
+    abort_input("`x` must have the genes that `fit` was computed from, in the same order.",
+                x = sprintf("The first difference is `%s` in `x` and `%s` in `fit`.", rownames(x)[1L], genes$gene[1L]))
   }
   put <- function(old, new) {
     for (column in setdiff(names(new),

@@ -3,7 +3,7 @@
 check_modules <- function(x, arg) {
   check_format(x, arg)
   if (identical(class(x), "weft_modules") && holds(sound_modules(unclass(x)))) return(unclass(x))
-  abort_input(sprintf("`%s` must be what `gene_modules()` returned, unchanged.", arg),
+  abort_input(sprintf("`%s` must be an unchanged object returned by `gene_modules()`.", arg),
               x = if (inherits(x, "weft_modules")) "It is damaged." else paste0("It is ", describe(x), "."))
 }
 
@@ -35,7 +35,7 @@ module_names <- function(r) r$symbols %||% names(r$module)
 
 #' Methods for modules of genes
 #'
-#' @param x what [gene_modules()] returned.
+#' @param x an object returned by [gene_modules()].
 #' @param object the same.
 #' @param n the number of modules to show.
 #' @param what `"genes"`, `"modules"` or `"relations"`.
@@ -83,7 +83,8 @@ modules_text <- function(r) {
            if (min(size) == max(size)) several(size[1L], "gene") else sprintf("%s to %s genes", thousands(min(size)),
                                                                                      thousands(max(size)))),
          if (k) sprintf("; %s in no module", if (grey) several(grey, "gene") else "no gene"),
-         if (lost) sprintf("; %s %s not kept, because subsamples did not confirm %s", if (k) several(lost, "more group")
+         if (lost) sprintf("; %s %s discarded, because subsamples did not confirm %s",
+                           if (k) several(lost, "more group")
                            else several(lost, "group"), if (lost == 1L) "was" else "were",
                            if (lost == 1L) "it" else "them"))
 }
@@ -95,7 +96,8 @@ as.data.frame.weft_modules <- function(x, ..., what = c("genes", "modules", "rel
   what <- check_choice(what, c("genes", "modules", "relations"), "what")
   if (what == "modules") return(r$modules)
   if (what == "relations") {
-    if (is.null(r$relations)) abort_input("`x` must have relations.", x = "It was made without a class or traits.",
+    if (is.null(r$relations)) abort_input("`x` must contain relations.",
+                                          x = "It was computed without a class or traits.",
                                           i = "`gene_modules(x, class, traits = )` tests them.")
     return(r$relations)
   }
@@ -116,7 +118,7 @@ as.data.frame.weft_modules <- function(x, ..., what = c("genes", "modules", "rel
 
 #' @rdname print.weft_modules
 #' @export
-tidy.weft_modules <- function(x, ...) as.data.frame(x, ...)
+tidy.weft_modules <- function(x, ...) broom_names(as.data.frame(x, ...), "correlation")
 
 #' @rdname print.weft_modules
 #' @export
@@ -141,7 +143,7 @@ summary.weft_modules <- function(object, ...) {
 #' @export
 plot.weft_modules <- function(x, ...) {
   r <- check_modules(x, "x")
-  if (!nrow(r$modules)) abort_input("`x` must have modules to be drawn.", x = "It has none.")
+  if (!nrow(r$modules)) abort_input("`x` must have modules to draw.", x = "It has none.")
   drawing("x", if (is.null(r$relations)) draw_module_sizes(r, ...) else draw_relations(r, ...))
   invisible(x)
 }

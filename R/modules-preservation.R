@@ -12,20 +12,20 @@
 #'   sets by their correlation over the module's genes. Here, the membership of a gene in the other data is its
 #'   correlation with the sum of the module's other genes, weighted by their memberships in the first data. For both
 #'   statistics, `permutations` random sets of the same size replace the module in the other data, with its signs and
-#'   memberships. This is the same as permuting the labels of the genes (Langfelder and others 2011).
+#'   memberships. This is the same as permuting the labels of the genes (Langfelder et al. 2011).
 #'
 #'   `z_density` and `z_agreement` are the distances of a module from the mean of the random sets, in standard
-#'   deviations of these sets, and `z` is the mean of both. `p_value` is the share of random sets with at least this
-#'   `z`; the module itself counts as one of them. As a rule of thumb, a module with `z` above 10 is clearly preserved,
-#'   and a module with `z` below 2 is not; `z` grows with the size of a module. The other data must have other samples:
-#'   modules are always preserved in the data in which they were found.
+#'   deviations of these sets, and `z` is the mean of both. `p_value` is the proportion of random sets with at least
+#'   this `z`; the module itself counts as one of them. As a rule of thumb, a module with `z` above 10 is clearly
+#'   preserved, and a module with `z` below 2 is not; `z` grows with the size of a module. The other data must have
+#'   other samples: modules are always preserved in the data in which they were found.
 #'
-#' @param x what [gene_modules()] returned.
-#' @param other the other data: what [gene_quality()] returned, or data for it. Genes are matched by name.
+#' @param x an object returned by [gene_modules()].
+#' @param other the other data: an object returned by [gene_quality()], or data for it. Genes are matched by name.
 #' @param permutations the number of random sets of genes.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error.
+#' @param ... not used; unknown arguments cause an error.
 #' @return A data frame with one row per module: `module`, `size`, `common` (genes that the other data have),
 #'   `density`, `agreement`, `z_density`, `z_agreement`, `z`, `p_value` and `q_value` (Benjamini and Hochberg). All
 #'   statistics are NA if the two data sets have fewer than 3 genes of the module in common.
@@ -48,9 +48,9 @@ module_preservation <- function(x, other, permutations = 999, seed = NULL, run =
   check_for_modules(q)
   common <- intersect(names(r$module), colnames(q$x))
   if (length(common) < 3L) {
-    abort_input("`other` must have genes of the modules.",
-                x = sprintf("It has %d of the %s.", length(common), several(length(r$module), "gene")),
-                i = "Genes are matched by the names of columns.")
+    abort_input("`other` must contain genes of the modules.",
+                x = sprintf("It contains %d of the %s.", length(common), several(length(r$module), "gene")),
+                i = "Genes are matched by column name.")
   }
   z <- module_scores(q$x[, common, drop = FALSE])
   at <- match(common, names(r$module))

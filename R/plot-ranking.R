@@ -5,7 +5,7 @@
 #' `"volcano"` draws the fold change and the p-value of every gene, `"mean"` the fold change against the mean value, and
 #' `"p"` the histogram of the p-values, with what genes without any difference would give.
 #'
-#' @param x what [gene_ranking()] returned.
+#' @param x an object returned by [gene_ranking()].
 #' @param which `"volcano"`, `"mean"` or `"p"`.
 #' @param alpha the false discovery rate up to which genes are coloured.
 #' @param top how many genes to name.
@@ -23,7 +23,7 @@ plot.weft_ranking <- function(x, which = c("volcano", "mean", "p"), alpha = 0.05
   checked_ranking(x, "x")
   alpha <- check_number(alpha, "alpha", min = 0, max = 1)
   top <- check_shown(top, "top")
-  if (!any(is.finite(x$log10_p))) abort_input("`x` must have genes that were tested.", x = "It has none.")
+  if (!any(is.finite(x$log10_p))) abort_input("`x` must contain tested genes.", x = "It has none.")
   drawing("x", switch(which, volcano = draw_volcano(x, alpha, top, ...),
                       mean = draw_mean_difference(x, alpha, top, ...), p = draw_p_values(x, ...)))
   invisible(x)
@@ -39,7 +39,7 @@ change_label <- function(model) {
   if (length(model$levels) == 2L) sprintf("log2 fold change, %s - %s", plain_text(model$levels[2L]),
                                           plain_text(model$levels[1L]))
   else if (is.null(model$levels)) sprintf("log2 change per unit of %s", plain_text(model$term))
-  else "log2 fold change, most different pair"
+  else "log2 fold change of the most different pair"
 }
 
 draw_volcano <- function(r, alpha, top, ...) {

@@ -5,7 +5,7 @@
 #' `"overview"` draws these parts on one page: samples on the first two components, the best genes, the network, the
 #' Bayesian network, the co-clustering, and the samples' outlier scores, except for steps that were left out.
 #'
-#' @param x what [gene_network()] returned.
+#' @param x an object returned by [gene_network()].
 #' @param which `"overview"`, or one of the parts: `"samples"`, `"variance"`, `"ranking"`, `"pairs"`, `"network"`,
 #'   `"clusters"`, `"bayes"`, `"outliers"`.
 #' @param ... passed on to the part's own `plot()`; ignored by `"overview"`, `"samples"` and `"outliers"`.
@@ -39,7 +39,7 @@ plot_fit <- function(x, which, ...) {
 # Says so where the pairs shown are what chance gives.
 plot_tested_pairs <- function(pairs, main = NULL, ...) {
   state <- if (is.null(pairs$p_fwer)) "not tested" else if (!any(pairs$p_fwer <= 0.05)) "none significant"
-  if (is.null(main) && !is.null(state)) main <- sprintf("Pairs with the most interaction (%s)", state)
+  if (is.null(main) && !is.null(state)) main <- sprintf("Pairs with the strongest interaction (%s)", state)
   if (is.null(main)) plot(pairs, ...) else plot(pairs, main = main, ...)
 }
 
@@ -47,8 +47,8 @@ plot_overview <- function(x) {
   parts <- intersect(c("samples", "ranking", "network", "bayes", "clusters", "outliers"),
                      c(workflow_steps[vapply(workflow_steps, function(s) !is.null(x[[s]]), NA)],
                        if (!is.null(x$components)) "samples"))
-  if (!length(parts)) abort_input("There is nothing to plot.",
-                                  x = "All steps were left out, or done by functions of your own.")
+  if (!length(parts)) abort_input("`x` must contain a result to plot.",
+                                  x = "All steps were skipped or were computed by user-defined functions.")
   shape <- c(ceiling(length(parts) / 2), min(length(parts), 2L))
   old <- graphics::par(mfrow = shape, cex = 0.62, cex.main = 1.05, mgp = c(2.4, 0.7, 0))
   on.exit(graphics::par(old))

@@ -5,7 +5,7 @@
 ranking_input <- function(x, class, data, term, subject) {
   if (inherits(class, "formula")) return(formula_input(x, class, data, term, subject))
   for (arg in c("data", "term")) {
-    if (!is.null(get(arg))) abort_input(sprintf("`%s` must be left out without a formula.", arg),
+    if (!is.null(get(arg))) abort_input(sprintf("`%s` must not be given without a formula.", arg),
                                         i = "For example `gene_ranking(x, ~ batch + class, data = samples)`.")
   }
   if (!inherits(x, "weft_quality")) {
@@ -31,8 +31,8 @@ ranking_input <- function(x, class, data, term, subject) {
 }
 
 abort_subject_of_quality <- function() {
-  abort_input("`subject` must be left out with a result of `gene_quality()`.",
-              i = "Give the counts: `gene_ranking(counts, class, subject = subject)`.")
+  abort_input("`subject` must not be given with a result of `gene_quality()`.",
+              i = "Use the counts instead: `gene_ranking(counts, class, subject = subject)`.")
 }
 
 # A number per sample, rather than categories that happen to be numbers.
@@ -103,7 +103,7 @@ with_data <- function(known, data, rows, kept = NULL) {
   data <- as.data.frame(data)
   if (!is.null(kept) && nrow(data) == length(kept) && length(kept) != rows) data <- data[kept, , drop = FALSE]
   if (nrow(data) != rows) abort_input("`data` must be a data frame with one row per sample.",
-                                      x = sprintf("It has %d for %d samples.", nrow(data), rows))
+                                      x = sprintf("It has %d rows for %d samples.", nrow(data), rows))
   as_frame(c(as.list(known[setdiff(names(known), names(data))]), as.list(data)), rows)
 }
 
@@ -124,7 +124,7 @@ sum_subjects <- function(x, formula, frame, subject) {
   n <- nrow(counts)
   who <- if (is_word(subject) && subject %in% names(frame)) frame[[subject]] else subject
   if (!is.atomic(who) || is.null(who) || length(who) != n || anyNA(who)) {
-    abort_input("`subject` must be one value per sample, or the name of a variable.",
+    abort_input("`subject` must be the name of a variable, or contain one value per sample.",
                 x = paste0("It is ", describe(subject), "."), i = sprintf("There are %d samples.", n))
   }
   check_factor(who, "`subject`")
@@ -135,9 +135,9 @@ sum_subjects <- function(x, formula, frame, subject) {
   texts <- lapply(frame[variables], function(v) sortable_text(as.character(v)))
   unit <- interaction(c(list(who), texts), drop = TRUE, lex.order = TRUE)
   if (nlevels(unit) > n / 2) {
-    abort_input("`subject` must have several samples each, with the same values of the model's variables.",
-                x = sprintf("%s make %s.", several(n, "sample"), several(nlevels(unit), "sum")),
-                i = "Variables that differ between the cells of a subject cannot be in the model.")
+    abort_input("Each subject must have several samples with the same values of the model's variables.",
+                x = sprintf("%s would give %s.", several(n, "sample"), several(nlevels(unit), "sum")),
+                i = "Remove variables that differ between the cells of one subject from the model.")
   }
   first <- match(levels(unit), unit)
   summed <- sum_rows(counts, unit)
@@ -153,7 +153,7 @@ sum_subjects <- function(x, formula, frame, subject) {
     name <- utils::tail(make.unique(c(names(frame), "subject")), 1L)
     frame[[name]] <- who
     formula <- stats::update(formula, stats::as.formula(call("~", call("+", as.name(name), as.name("."))), baseenv()))
-    notes <- c(notes, "Every subject has several sums: subjects are blocks of the model.")
+    notes <- c(notes, "Every subject has several sums, so subjects are blocks in the model.")
   } else if (any(repeated) && !in_model) {
     notes <- c(notes, sprintf(paste("%s of %s subjects have several sums, which are treated as independent; to make",
                                     "subjects blocks, add them to the formula."), sum(repeated),
@@ -168,8 +168,8 @@ subject_counts <- function(x) {
     if (source$kind == "frame") plain_matrix(source$data)
   stored <- if (inherits(counts, "sparseMatrix")) methods::as(counts, "dMatrix")@x else counts
   if (is.null(counts) || !is.numeric(stored) || anyNA(stored) || any(stored < 0) || any(stored != round(stored))) {
-    abort_input("`subject` needs counts: whole numbers from 0.", x = paste0("`x` is ", describe(x), "."),
-                i = "Put subjects into the formula for other values: `~ subject + class`.")
+    abort_input("`subject` needs counts (whole numbers of at least 0).", x = paste0("`x` is ", describe(x), "."),
+                i = "For other values, put subjects into the formula: `~ subject + class`.")
   }
   counts
 }
@@ -203,7 +203,7 @@ count_values <- function(q, control, native) {
   if (is.null(factors)) {
     factors <- scaling_factors(counts, native)
   } else if (!is_plain_number(factors) || length(factors) != nrow(counts) || !all(is.finite(factors) & factors > 0)) {
-    abort_input("`factors` must be positive numbers, one per sample.", x = paste0("It is ", describe(factors), "."))
+    abort_input("`factors` must contain one positive number per sample.", x = paste0("It is ", describe(factors), "."))
   }
   size <- rowSums(counts, na.rm = TRUE) * factors
   total <- colSums(counts, na.rm = TRUE)

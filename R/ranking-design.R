@@ -52,13 +52,13 @@ scaled_design <- function(design) {
 
 check_formula <- function(formula, parts, frame) {
   if (attr(parts, "response")) {
-    abort_input("The formula must have only a right side.",
+    abort_input("The formula must have no left side.",
                 x = sprintf("It is `%s`.", formula_text(formula)),
-                i = "The genes are the left side; give, for example, `~ batch + class`.")
+                i = "The left side is always the genes. Use, for example, `~ batch + class`.")
   }
   if ("|" %in% all.names(formula) || "||" %in% all.names(formula)) {
     abort_input("The formula must not have random effects.", x = sprintf("It is `%s`.", formula_text(formula)),
-                i = "Give blocks, such as pairs or subjects, as a variable: `~ subject + class`.")
+                i = "Use a variable for blocks such as pairs or subjects: `~ subject + class`.")
   }
   if (!attr(parts, "intercept") || !length(attr(parts, "term.labels"))) {
     abort_input("The formula must have an intercept and at least one variable.",
@@ -66,13 +66,13 @@ check_formula <- function(formula, parts, frame) {
   }
   if (!is.null(attr(parts, "offset"))) {
     abort_input("The formula must not have an offset.", x = sprintf("It is `%s`.", formula_text(formula)),
-                i = "Genes have no common offset; scaling factors of counts go into `control = list(factors = )`.")
+                i = "Give scaling factors of counts as `control = list(factors = )`.")
   }
   unknown <- setdiff(all.vars(formula), c(names(frame), "."))
   if (length(unknown)) {
-    abort_input("Every variable of the formula must be in `data`, or in `colData(x)`.",
+    abort_input("Every variable of the formula must be in `data` or `colData(x)`.",
                 x = sprintf("There is no %s.", label_some(unknown)),
-                i = if (length(frame)) sprintf("There are %s.", label_some(names(frame))))
+                i = if (length(frame)) sprintf("Available: %s.", label_some(names(frame))))
   }
 }
 
@@ -84,10 +84,11 @@ model_frame <- function(parts, frame) {
   for (name in used) frame[[name]] <- model_variable(frame[[name]], name)
   lost <- which(!stats::complete.cases(frame[used]))
   if (length(lost)) {
-    abort_input("Every variable of the formula must be known for every sample.",
-                x = sprintf("Values are missing for %d of %d samples, the first in row %d.", length(lost), nrow(frame),
+    abort_input("Variables of the formula must not have missing values.",
+                x = sprintf("Values are missing for %d of %d samples; the first is in row %d.", length(lost),
+                            nrow(frame),
                             lost[1L]),
-                i = "Leave these samples out.")
+                i = "Remove these samples.")
   }
   environment(parts) <- new.env(parent = asNamespace("stats"))
   made <- tryCatch(stats::model.frame(parts, frame, na.action = stats::na.pass, drop.unused.levels = TRUE),
@@ -99,7 +100,7 @@ model_frame <- function(parts, frame) {
   if (length(bad)) abort_input("Variables of the formula must be finite.",
                                x = sprintf("%s has infinite values.", label_some(bad)))
   single <- names(made)[vapply(made, function(v) is.factor(v) && nlevels(v) < 2L, NA)]
-  if (length(single)) abort_input("Every variable of the formula must have at least two values.",
+  if (length(single)) abort_input("Every variable of the formula must have at least two distinct values.",
                                   x = sprintf("%s has one.", label_some(single)))
   made
 }
@@ -123,9 +124,9 @@ check_alone <- function(term, parts) {
     other != term && all(inside[own, other]) && sum(inside[, other]) > sum(own)
   }, NA)]
   if (length(wider)) {
-    abort_input("The tested term must not be part of another one.",
+    abort_input("The tested term must not be part of another term.",
                 x = sprintf("`%s` is part of %s.", term, label_some(wider)),
-                i = sprintf("Test `term = \"%s\"`, or leave it out of the formula.", wider[1L]))
+                i = sprintf("Test `term = \"%s\"`, or remove it from the formula.", wider[1L]))
   }
 }
 
@@ -141,16 +142,16 @@ check_rank <- function(design, term) {
     parts <- qr.coef(qr(scaled[, kept, drop = FALSE]), scaled[, extra, drop = FALSE])
     from <- vapply(seq_along(extra), function(j) {
       used <- kept[abs(parts[, j]) > 1e-6]
-      sprintf("`%s` follows from %s", columns[extra[j]], label_some(columns[used]))
+      sprintf("`%s` is determined by %s", columns[extra[j]], label_some(columns[used]))
     }, "")
-    abort_input("Variables must not follow from each other.",
+    abort_input("Variables of the formula must not determine each other.",
                 x = paste0(paste(utils::head(from, 3L), collapse = "; "), "."),
-                i = sprintf(paste("Their effects cannot be separated from the effect of `%s` or from each other: leave",
-                                  "one out."), term))
+                i = sprintf(paste("Their effects cannot be separated from those of `%s` or from each other. Remove",
+                                  "one of them."), term))
   }
   if (nrow(design) <= ncol(design)) {
-    abort_input("There must be more samples than the model has coefficients.",
-                x = sprintf("%s and %s: no sample is left to estimate a variance from.",
+    abort_input("The model must have fewer coefficients than there are samples.",
+                x = sprintf("There are %s and %s, which leaves no degrees of freedom for the variance.",
                             several(nrow(design), "sample"), several(ncol(design), "coefficient")),
                 i = "A model needs at least two samples of one class and one of another.")
   }
@@ -176,13 +177,13 @@ with_contrasts <- function(model, contrasts) {
     return(model)
   }
   if (is.null(model$levels)) {
-    abort_input("`contrasts` must be left out if the tested term is not a class.",
+    abort_input("`contrasts` must not be given if the tested term is not a class.",
                 x = sprintf("The term is `%s`.", model$term))
   }
   wanted <- contrast_matrix(contrasts, model$levels)
   of_coefficients <- wanted[-1L, , drop = FALSE]
   if (qr(of_coefficients)$rank < ncol(wanted)) {
-    abort_input("`contrasts` must not follow from each other.",
+    abort_input("`contrasts` must be linearly independent.",
                 x = sprintf("%s do.", label_some(colnames(wanted))))
   }
   rest <- qr.Q(qr(of_coefficients), complete = TRUE)[, -seq_len(ncol(wanted)), drop = FALSE]
@@ -207,7 +208,7 @@ contrast_matrix <- function(contrasts, levels) {
       (is.null(named) || setequal(named, levels))
     if (!sound || any(abs(colSums(contrasts)) > 1e-8 * colSums(abs(contrasts))) || any(colSums(abs(contrasts)) == 0)) {
       abort_input("`contrasts` must have one row per level, and columns that sum to 0.",
-                  x = paste0("It is ", describe(contrasts), "."), i = sprintf("Levels are %s.", label_some(levels)))
+                  x = paste0("It is ", describe(contrasts), "."), i = sprintf("The levels are %s.", label_some(levels)))
     }
     if (is.null(colnames(contrasts))) colnames(contrasts) <- sprintf("contrast%d", seq_len(ncol(contrasts)))
     return(contrasts)
@@ -216,7 +217,7 @@ contrast_matrix <- function(contrasts, levels) {
   if (!is.character(contrasts) || !length(contrasts) || !all(contrasts %in% pairs)) {
     abort_input("`contrasts` must be differences of levels, as text, or a matrix with one row per level.",
                 x = paste0("It is ", describe(contrasts), "."),
-                i = sprintf("For example \"%s - %s\". Levels are %s.", levels[2L], levels[1L], label_some(levels)))
+                i = sprintf("For example \"%s - %s\". The levels are %s.", levels[2L], levels[1L], label_some(levels)))
   }
   at <- match(contrasts, pairs) - 1L
   plus <- at %/% length(levels) + 1L

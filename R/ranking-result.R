@@ -2,7 +2,7 @@
 
 #' Print and convert rankings of genes
 #'
-#' @param x,object what [gene_ranking()] returned.
+#' @param x,object an object returned by [gene_ranking()].
 #' @param n the number of genes to show.
 #' @param alpha the false discovery rate up to which a gene counts as different.
 #' @param ... ignored.
@@ -39,7 +39,7 @@ title_of_ranking <- function(x, model) {
           else if (length(levels) == 2L) sprintf("between %s (%d samples) and %s (%d)", levels[1L], model$samples[[1L]],
                                                  levels[2L], model$samples[[2L]])
           else sprintf("between %d levels of `%s`", length(levels), model$term)
-  sprintf("Differences of %s %s", counted_of(nrow(x), model$genes, "gene"), what)
+  sprintf("Differences in %s %s", counted_of(nrow(x), model$genes, "gene"), what)
 }
 
 formula_line <- function(model) {
@@ -47,7 +47,7 @@ formula_line <- function(model) {
           switch(model$weights, none = "", precision = ", weighted by precision", group = ", weighted by class"),
           format(signif(model$d0, 3)),
           paste0(if (model$trend) " with a trend over the mean" else "",
-                 if (isTRUE(model$by_class)) ", one for each class" else ""))
+                 if (isTRUE(model$by_class)) ", separately for each class" else ""))
 }
 
 is_gene_ranking <- function(x) {
@@ -58,7 +58,7 @@ is_gene_ranking <- function(x) {
 checked_ranking <- function(x, arg) {
   check_result(x, arg, run_attributes, "gene", character())
   model <- attr(x, "model", exact = TRUE)
-  if (!sound_ranking(x)) abort_changed(arg, "its columns or its attribute `model`")
+  if (!sound_ranking(x)) abort_changed(arg, "its columns or its attribute `model` are damaged")
   model
 }
 
@@ -85,9 +85,9 @@ sound_ranking_model <- function(model) {
 summary.weft_ranking <- function(object, alpha = 0.05, ...) {
   model <- checked_ranking(object, "object")
   alpha <- check_number(alpha, "alpha", min = 0, max = 1)
-  list(genes = nrow(object), differ = sum(object$q_value <= alpha, na.rm = TRUE),
-       shape = sum(object$shape_q <= alpha, na.rm = TRUE), alpha = alpha, model = model,
-       run = run_line(object))
+  as_summary(list(genes = nrow(object), differ = sum(object$q_value <= alpha, na.rm = TRUE),
+                  shape = sum(object$shape_q <= alpha, na.rm = TRUE), alpha = alpha, model = model,
+                  run = run_line(object)), title_of_ranking(object, model))
 }
 
 #' @rdname print.weft_ranking
@@ -101,12 +101,7 @@ as.data.frame.weft_ranking <- function(x, ...) {
 #' @export
 tidy.weft_ranking <- function(x, ...) {
   checked_ranking(x, "x")
-  out <- as.data.frame(x)
-  broom <- c(gene = "gene", log2_fold_change = "estimate", lower = "conf.low", upper = "conf.high", t = "statistic",
-             f = "statistic", p_value = "p.value", q_value = "adj.p.value")
-  known <- names(out) %in% names(broom)
-  names(out)[known] <- broom[names(out)[known]]
-  out
+  broom_names(as.data.frame(x), "log2_fold_change")
 }
 
 #' @rdname print.weft_ranking

@@ -27,8 +27,8 @@
 #' @section Variances: With few samples, the variance of a single gene is uncertain. It is therefore combined with a
 #'   prior variance that is estimated from all genes (Smyth 2004). The prior variance is a spline in the mean of the
 #'   gene if this spline explains at least half of the variation between the variances and spans at least a factor of 4.
-#'   Genes with an unusually large variance keep their own (Phipson and others 2016). Missing values are left out of the
-#'   fit of their gene.
+#'   Genes with an unusually large variance keep their own (Phipson et al. 2016). Missing values are left out of the fit
+#'   of their gene.
 #'
 #'   Samples get weights by class under two conditions: the variances of the classes differ clearly over all genes (p at
 #'   most .001 between samples), and a common variance would make the variance of the fold change wrong by a quarter. If
@@ -36,8 +36,8 @@
 #'   variance of its own. Counts are weighted by precision only.
 #'
 #' @section Counts: Raw counts are scaled by the trimmed mean of M-values (Robinson and Oshlack 2010) and become log2
-#'   counts per million. Each value is weighted by its precision, which follows from the trend of the variance over
-#'   the fitted count (Law and others 2014).
+#'   counts per million. Each value is weighted by its precision, which follows from the trend of the variance over the
+#'   fitted count (Law et al. 2014).
 #'
 #' @section Cells of few subjects: Cells of one subject resemble each other, and a test that treats them as independent
 #'   finds differences where there are none. With `subject`, the counts of each subject (and class, and other variables
@@ -48,7 +48,7 @@
 #'   batches. It has its own false discovery rate, `shape_q`. The test needs at least 8 samples in each class, and genes
 #'   without missing values and without many equal values.
 #'
-#' @param x what [gene_quality()] returned, or data for it. See there for `x` and `class`.
+#' @param x an object returned by [gene_quality()], or data for it. See there for `x` and `class`.
 #' @param class if `x` is data: one category per sample, or one number per sample (with fractions or more than 10
 #'   different values); or a formula.
 #' @param data a data frame with the variables of the formula, one row per sample. The columns of `colData(x)`, and the
@@ -64,7 +64,7 @@
 #'   test out), and, for genotypes and other levels, `permutations` (see [mi_rank()]).
 #' @param seed for the permutations of levels: a whole number; by default the draws come from R's generator.
 #' @param run see [weft_run()].
-#' @param ... not used: any further argument is an error.
+#' @param ... not used; unknown arguments cause an error.
 #' @return For genotypes and other levels, the same as [mi_rank()]. Otherwise a data frame of class `weft_ranking`, one
 #'   row per gene, smallest p-value first:
 #'   * `gene`, `log2_fold_change` with its 95 % interval from `lower` to `upper` (in the units of the values; if the
@@ -120,11 +120,11 @@ ranking_control <- function(control) {
   usual <- list(trend = "auto", robust = TRUE, weights = "auto", factors = NULL, shape = TRUE, permutations = 0)
   known <- c("trend", "robust", "weights", "factors", "shape", "permutations")
   named <- is.list(control) && !is.object(control) && (!length(control) || !is.null(names(control)))
-  if (!named) abort_input("`control` must be a list of settings by name.", x = paste0("It is ", describe(control), "."))
+  if (!named) abort_input("`control` must be a named list of settings.", x = paste0("It is ", describe(control), "."))
   wrong <- setdiff(names(control), known)
   if (length(wrong)) {
-    abort_input("`control` must be a list of settings by name.", x = sprintf("There is no %s.", label_some(wrong)),
-                i = sprintf("There are %s.", label_some(known)))
+    abort_input("`control` must be a named list of settings.", x = sprintf("There is no %s.", label_some(wrong)),
+                i = sprintf("Available: %s.", label_some(known)))
   }
   out <- utils::modifyList(usual, control)
   if (!identical(out$trend, "auto")) out$trend <- check_flag(out$trend, "trend")
@@ -258,7 +258,7 @@ group_spread <- function(fit, model, weight = NULL) {
        said = sprintf(paste("Over all genes, the variance of %s is %s times the variance of %s: samples are weighted",
                             "by class."), model$levels[high], ratio, model$levels[low]),
        differing = if (by_gene >= far_distorted) {
-         "The class that varies more depends on the gene: each class has its own variance in the test."
+         "Which class varies more depends on the gene, so the test uses one variance per class."
        } else if (by_gene >= distorted) {
          paste("Which class varies more differs from gene to gene, and the classes are of unequal size, so the",
                "p-values of single genes are approximate.")
@@ -389,7 +389,7 @@ model_notes <- function(values, model) {
   notes <- NULL
   samples <- tabulate(model$group + 1L, length(model$levels))
   single <- model$levels[samples == 1L]
-  if (length(single)) notes <- sprintf("%s has only one sample: its variance is taken from the other classes.",
+  if (length(single)) notes <- sprintf("%s has only one sample, so its variance is estimated from the other classes.",
                                        label_some(single))
   if (!is.null(values$log_size) && length(samples) == 2L && min(samples) >= 2L) {
     depth <- split(values$log_size, model$group)
@@ -397,8 +397,8 @@ model_notes <- function(values, model) {
       p <- stats::t.test(depth[[1L]], depth[[2L]])$p.value
       apart <- 2^abs(mean(depth[[1L]]) - mean(depth[[2L]]))
       if (p <= 0.01 && apart >= 1.5) {
-        notes <- c(notes, sprintf(paste("Totals times scaling factors differ between the classes by a factor of %s:",
-                                        "differences in genes with few counts may be due to this."),
+        notes <- c(notes, sprintf(paste("Scaled total counts differ between the classes by a factor of %s;",
+                                        "this may cause differences in genes with few counts."),
                                   format(signif(apart, 2))))
       }
     }
@@ -411,8 +411,8 @@ model_notes <- function(values, model) {
 shift_note <- function(fit) {
   genes <- sum(fit$variance > 0 & colSums(is.na(fit$group_variance)) < nrow(fit$group_variance), na.rm = TRUE)
   if (genes < 10L || mean((fit$sample_shift / genes)^2) < shifted^2) return(NULL)
-  paste("Whole samples are shifted against each other by half of a gene's standard deviation or more: many",
-        "genes may differ for this reason alone. Normalise the samples first.")
+  paste("Whole samples differ by a shift of at least half a gene's standard deviation. Many",
+        "genes may differ only for this reason. Normalise the samples first.")
 }
 
 shifted <- 0.5 # of a gene's standard deviation, over samples; normalised data have .01 to .35

@@ -58,14 +58,14 @@ size_factors <- function(data, transform) {
   if (transform == "none" || transform == "auto" && !(is_cells(data) && has_counts(data@x))) return(NULL)
   low <- min(if (is_cells(data)) data@x else data, 0)
   if (low < 0) {
-    abort_input("`transform = \"counts\"` needs values that are not negative.", x = sprintf("The least is %g.", low))
+    abort_input("`transform = \"counts\"` needs non-negative values.", x = sprintf("The smallest value is %g.", low))
   }
   total <- if (is_cells(data)) Matrix::rowSums(data) else rowSums(data)
   if (!any(total > 0)) return(NULL)
   size <- ifelse(total > 0, total, 1)
   # ranks do not mind that `size` is not divided by its mean; sorted, the order of the samples does not change the mean
   list(size = size, relative = size / mean(sort(size)),
-       what = "Counts became log2(1 + x / size factor), a sample's factor being its total relative to the mean.")
+       what = "Counts were transformed to log2(1 + x / size factor); size factors are totals relative to their mean.")
 }
 
 # Whether these are whole numbers, judging by some of them.

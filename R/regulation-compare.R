@@ -7,13 +7,13 @@ compared_groups <- function(compare, x, n) {
   condition <- given$levels[given$codes + 1L] # a level may be NA
   if (anyNA(condition)) {
     abort_input("`compare` must not have missing values.",
-                x = sprintf("Missing: %d of %d.", sum(is.na(condition)), n),
-                i = "Leave these samples out.")
+                x = sprintf("%d of %d are missing.", sum(is.na(condition)), n),
+                i = "Remove these samples.")
   }
   groups <- factor(condition, given$levels)
   count <- table(groups)
   if (length(count) < 2L) {
-    abort_input("`compare` must have at least two conditions.", x = sprintf("It has %d.", length(count)))
+    abort_input("`compare` must contain at least two conditions.", x = sprintf("It has %d.", length(count)))
   }
   if (any(count < 8L)) {
     abort_input("Every condition of `compare` must have at least 8 samples.",
@@ -159,14 +159,14 @@ change_table <- function(found, tested, shape, full, how, names) {
 
 #' Print, summarise, draw and convert compared networks
 #'
-#' Methods for what [regulation()] returns with `compare =`: how each edge differs between conditions.
+#' Methods for objects that [regulation()] returns with `compare =`. They show how each edge differs between conditions.
 #'
 #' `plot()` draws the edges with a q-value up to `fdr`, or the `edges` that changed most. Green edges appeared from the
 #' first condition to the second, orange ones disappeared, and violet ones turned from raising to lowering their target
 #' or the other way round or, with more than two conditions, changed. Thin grey lines are the heaviest edges that all
 #' conditions share. An arrow raises its target, a line with a flat end lowers it.
 #'
-#' @param x,object what [regulation()] returned with `compare =`.
+#' @param x,object an object returned by [regulation()] with `compare =`.
 #' @param fdr keep edges with at most this q-value; `NULL`: all that were compared.
 #' @param n the number of edges to show.
 #' @param edges how many of the most changed edges to draw; by default those with a q-value up to `fdr`.
@@ -200,27 +200,27 @@ as.data.frame.weft_comparison <- function(x, ..., fdr = NULL) {
 
 #' @rdname as.data.frame.weft_comparison
 #' @export
-tidy.weft_comparison <- function(x, ...) as.data.frame(x, ...)
+tidy.weft_comparison <- function(x, ...) broom_names(as.data.frame(x, ...), "effect")
 
 #' @rdname as.data.frame.weft_comparison
 #' @export
 glance.weft_comparison <- function(x, ...) {
   s <- summary(x)
   data.frame(regulators = s$regulators, targets = s$targets, conditions = length(s$groups), compared = s$compared,
-             changed = s$changed, p_value = s$p_value, permutations = s$permutations, seconds = attr(x, "seconds"))
+             changed = s$changed, p.value = s$p_value, permutations = s$permutations, seconds = attr(x, "seconds"))
 }
 
 #' @rdname as.data.frame.weft_comparison
 #' @export
 print.weft_comparison <- function(x, n = 6L, ...) {
   s <- summary(x)
-  cat_wrapped(sprintf("Directed networks of %s: %d regulator%s of %d target%s",
+  cat_wrapped(sprintf("Directed networks for %s: %d regulator%s, %d target%s",
               paste(sprintf("%s (%d samples)", names(s$groups), as.integer(s$groups)), collapse = " and "),
               s$regulators, if (s$regulators == 1) "" else "s", s$targets, if (s$targets == 1) "" else "s"))
   kinds <- s$changes[s$changes > 0]
-  cat_wrapped(sprintf(paste("The networks %s (p = %.3g, %d permutations); of %d edges compared %d changed at a false",
+  cat_wrapped(sprintf(paste("The networks %s (p = %.3g, %d permutations); of %d compared edges, %d changed at a false",
                             "discovery rate of %g%s"),
-                      if (s$p_value <= 0.05) "differ" else "are not shown to differ", s$p_value,
+                      if (s$p_value <= 0.05) "differ" else "do not differ significantly", s$p_value,
                       as.integer(s$permutations), s$compared, s$changed, s$fdr,
                       if (length(kinds)) sprintf(": %s", paste(kinds, names(kinds), collapse = ", ")) else ""))
   if (!is.null(x$noise)) cat_wrapped(noise_text(x$noise))
@@ -234,11 +234,11 @@ summary.weft_comparison <- function(object, ..., fdr = 0.05) {
   edges <- as.data.frame(object, fdr = fdr)
   of <- sort(table(edges$from), decreasing = TRUE)
   network <- object$networks[[1L]]
-  list(groups = object$groups, regulators = nrow(network), targets = ncol(network), compared = nrow(object$edges),
-       changed = nrow(edges), fdr = fdr,
-       changes = table(factor(edges$change, c("appeared", "went", "turned", "changed")), dnn = NULL),
-       most = utils::head(stats::setNames(as.double(of), names(of)), 10L), p_value = object$p_value,
-       permutations = object$permutations, run = run_line(object))
+  as_summary(list(groups = object$groups, regulators = nrow(network), targets = ncol(network),
+                  compared = nrow(object$edges), changed = nrow(edges), fdr = fdr,
+                  changes = table(factor(edges$change, c("appeared", "went", "turned", "changed")), dnn = NULL),
+                  most = utils::head(stats::setNames(as.double(of), names(of)), 10L), p_value = object$p_value,
+                  permutations = object$permutations, run = run_line(object)), "Comparison of directed networks")
 }
 
 change_colours <- c(appeared = "#1b8a5a", went = "#d5662b", turned = "#7a4fa3", changed = "#7a4fa3")
@@ -248,16 +248,15 @@ change_colours <- c(appeared = "#1b8a5a", went = "#d5662b", turned = "#7a4fa3", 
 plot.weft_comparison <- function(x, edges = NULL, fdr = 0.05, shared = NULL, labels = TRUE, main = NULL, ...) {
   checked_comparison(x)
   labels <- check_network_labels(labels)
-  table <- as.data.frame(x, fdr = if (is.null(edges)) fdr)
-  if (!is.null(edges)) table <- utils::head(table, check_number(edges, "edges", min = 0, whole = TRUE))
+  if (!is.null(edges)) edges <- check_number(edges, "edges", min = 0, whole = TRUE)
+  picture <- changes_picture(x, edges, fdr)
+  table <- picture$data
   shared <- if (is.null(shared)) 2 * nrow(table) else check_number(shared, "shared", min = 0, whole = TRUE)
   names <- names(x$groups)
   old <- graphics::par(mar = c(0.5, 0.5, 2.5, 0.5))
   on.exit(graphics::par(old))
   graphics::plot.new()
-  text <- if (is.null(edges)) sprintf("%d edges changed at a false discovery rate of %g", nrow(table), fdr)
-          else sprintf("the %d edges that changed most", nrow(table))
-  graphics::title(main %||% sprintf("%s: %s", paste(names, collapse = " to "), text), cex.main = 1)
+  graphics::title(main %||% picture$title, cex.main = 1)
   if (!nrow(table)) return(invisible(x))
   behind <- shared_edges(x, table, shared)
   features <- unique(c(table$from, table$to, behind$from, behind$to))
@@ -278,6 +277,15 @@ plot.weft_comparison <- function(x, edges = NULL, fdr = 0.05, shared = NULL, lab
   shown <- names(change_colours)[names(change_colours) %in% table$change]
   graphics::legend("bottomleft", shown, col = change_colours[shown], lwd = 2, bty = "n", cex = 0.8)
   invisible(x)
+}
+
+# The edges to draw: as many as asked for, or those that changed at the false discovery rate.
+changes_picture <- function(x, edges, fdr) {
+  table <- as.data.frame(x, fdr = if (is.null(edges)) fdr)
+  if (!is.null(edges)) table <- utils::head(table, edges)
+  text <- if (is.null(edges)) sprintf("%d edges changed at a false discovery rate of %g", nrow(table), fdr)
+          else sprintf("the %d edges that changed most", nrow(table))
+  list(data = table, title = sprintf("%s: %s", paste(names(x$groups), collapse = " to "), text))
 }
 
 # The heaviest edges in all conditions between features that the changed ones have, without these.
@@ -324,5 +332,6 @@ checked_comparison <- function(x, arg = "x") {
     all(vapply(edges[c("from", "to", "change")], is.character, NA)) &&
     all(edges$change %in% names(change_colours)) && !anyNA(edges$q_value)
   if (sound) return(x)
-  abort_input(sprintf("`%s` must be what `regulation(compare = )` returned, unchanged.", arg), x = "It is damaged.")
+  abort_input(sprintf("`%s` must be an unchanged object returned by `regulation(compare = )`.", arg),
+              x = "It is damaged.")
 }

@@ -23,7 +23,7 @@
 #'   names, the units of the genes change nothing; without, other units draw other halves, as another seed does.
 #'
 #' @section Weights: The *area* of an edge is the mean over halves of (steps - s + 1) / steps, where s is the step at
-#'   which the regulator was chosen, and of 0 where it was not chosen (Haury and others 2012). The *weight* is the area
+#'   which the regulator was chosen, and of 0 where it was not chosen (Haury et al. 2012). The *weight* is the area
 #'   times the *standing* of the regulator. The standing is the variance of the regulator's areas, relative to the
 #'   largest such variance, since a regulator that explains many genes well is more likely to explain another (Slawek
 #'   and Arodz 2013). Where regulators are named, it is the mean of the areas, relative to the largest.
@@ -46,7 +46,7 @@
 #'   are the inverse of \eqn{K + \lambda I}, where K are the products of samples and \eqn{\lambda} is the mean of its
 #'   eigenvalues weighted by themselves (p / n times as much for n > p). \eqn{-\log(1 - r^2) / 2} becomes two standard
 #'   scores, among all targets of the regulator and among all regulators of the target. Their signed squares are added,
-#'   d is the signed root of the sum, and \eqn{e = (1 + d / (3 + |d|)) / 2} (after Faith and others 2007).
+#'   d is the signed root of the sum, and \eqn{e = (1 + d / (3 + |d|)) / 2} (after Faith et al. 2007).
 #'
 #'   Without a list of regulators, areas and the areas of the reversed edges may correlate so much that the data do not
 #'   say which gene regulates. Then c is also at least what grows from 0 at a correlation of `r both_ways_alike[1]` to 1
@@ -98,9 +98,8 @@
 #'   of three such runs, stored in the attribute `stability` and printed. By default it is computed if that takes less
 #'   than about a second and there are null copies.
 #'
-#' @references
-#' Faith and others (2007). Large-scale mapping and validation of *Escherichia coli* transcriptional regulation from a
-#' compendium of expression profiles. *PLoS Biology* 5, e8.
+#' @references Faith et al. (2007). Large-scale mapping and validation of *Escherichia coli* transcriptional regulation
+#' from a compendium of expression profiles. *PLoS Biology* 5, e8.
 #'
 #' Haury, Mordelet, Vera-Licona, Vert (2012). TIGRESS: trustful inference of gene regulation using stability selection.
 #' *BMC Systems Biology* 6, 145.

@@ -20,7 +20,7 @@ stored_cells <- function(x, interventions, transform) {
   data <- as.matrix(store_sparse(x, if (length(rows) < n) as.double(rows)))
   if (!is.null(values$size)) data <- log2(1 + data / values$size[rows]) # the bits of regulation_input(): ties stay
   if (length(rows) < n) {
-    message(sprintf("Regressions take %s of %s cells, in even steps; shifts by interventions take all.",
+    message(sprintf("Regressions use %s of %s cells (evenly spaced); intervention effects use all cells.",
                     thousands(length(rows)), thousands(n)))
   }
   perturbed <- some_perturbations(set, rows)
@@ -35,27 +35,27 @@ stored_values_of <- function(x, transform) {
   sums <- store_sums(x)
   if (!all(is.finite(sums$rows))) {
     abort_input("`x` must not have missing or infinite values.",
-                i = "Import the data without these genes or samples.")
+                i = "Remove these genes or samples before the import.")
   }
   parts <- unclass(x)
   plain <- is.null(parts$recipe$size) && !parts$recipe$log1p
   counts <- transform == "counts" || transform == "auto" && plain && sums$range[1L] >= 0 && stored_counts(x)
   if (counts && sums$range[1L] < 0) {
-    abort_input("`transform = \"counts\"` needs values that are not negative.",
-                x = sprintf("The least is %g.", sums$range[1L]))
+    abort_input("`transform = \"counts\"` needs non-negative values.",
+                x = sprintf("The smallest value is %g.", sums$range[1L]))
   }
   total <- sums$rows
   if (!counts || !any(total > 0)) return(list(store = x, scale = 1))
   if (!plain) {
-    abort_input("`transform` must be \"none\" for a store that is normalised already.")
+    abort_input("`transform` must be \"none\" for a normalised store.")
   }
   size <- ifelse(total > 0, total, 1)
   parts$recipe$size <- size / mean(sort(size))
   parts$recipe$log1p <- TRUE
   parts$recipe$what <- "Normalised."
-  what <- "Counts became log2(1 + x / size factor), a sample's factor being its total relative to the mean."
+  what <- "Counts were transformed to log2(1 + x / size factor); size factors are totals relative to their mean."
   if (transform == "auto") {
-    message(what, " `transform = \"counts\"` says so, `\"none\"` takes values as they are.")
+    message(what, " `transform = \"counts\"` requests this, `\"none\"` leaves values unchanged.")
   }
   list(store = structure(parts, class = "weft_store"), scale = 1 / log(2), size = parts$recipe$size,
        what = what)
@@ -81,8 +81,8 @@ stored_moments <- function(values, set) {
   of[as.integer(names(together))] <- length(genes) + match(together, sets)
   count <- 1L + length(genes) + length(sets)
   if (count > most_guide_sets) {
-    abort_input(sprintf("Cells must have at most %s different sets of guides.", thousands(most_guide_sets)),
-                x = sprintf("There are %s.", thousands(count)), i = "Leave out cells with several guides.")
+    abort_input(sprintf("Cells must have at most %s different combinations of guides.", thousands(most_guide_sets)),
+                x = sprintf("There are %s.", thousands(count)), i = "Remove cells with several guides.")
   }
   members <- c(as.list(genes), lapply(strsplit(sets, ", ", fixed = TRUE), as.integer))
   groups <- Matrix::sparseMatrix(match(unlist(members), genes), rep(seq_along(members), lengths(members)), x = 1,
@@ -104,8 +104,8 @@ stored_shifts <- function(moments, regulators) {
   genes <- moments$genes
   p <- ncol(moments$sums)
   if (count[1L] < min_controls) {
-    abort_input(sprintf("`interventions` must leave at least %d controls for a store.", min_controls),
-                x = sprintf("There are %d.", count[1L]), i = "Controls have NA, \"\" or \"non-targeting\".")
+    abort_input(sprintf("`interventions` must contain at least %d controls for a store.", min_controls),
+                x = sprintf("There are %d.", count[1L]), i = "Controls are marked by NA, \"\" or \"non-targeting\".")
   }
   centre <- moments$sums[1L, ] / count[1L]
   change <- moments$sums[-1L, , drop = FALSE] - count[-1L] * rep(centre, each = length(count) - 1L)
@@ -133,9 +133,9 @@ stored_shifts <- function(moments, regulators) {
   own <- replace(numeric(p), genes[genes > 0L], cells[genes > 0L])
   df <- n - length(genes) - 1 - pmax(own - 1, 0)
   if (any(df < 0.37 * (n - own))) {
-    abort_input("Guides must be in several cells each for a store.",
-                x = sprintf("There are %s of %s.", several(length(genes), "perturbed gene"), several(n, "cell")),
-                i = "Read it into memory: `x[, ]`.")
+    abort_input("Each guide must occur in several cells for a store.",
+                x = sprintf("There are %s in %s.", several(length(genes), "perturbed gene"), several(n, "cell")),
+                i = "Read the store into memory with `x[, ]`.")
   }
   spread <- moderate(rest / df, df)
   tested <- which(genes %in% regulators & genes > 0L)

@@ -25,12 +25,12 @@ perturbations <- function(interventions, x, names, n, others = NULL) {
   found <- unlist(entries, use.names = FALSE)
   unknown <- setdiff(found, c(names, others))
   if (length(unknown)) {
-    abort_input("`interventions` must name genes of `x`, with NA or \"\" for controls.",
-                x = paste0("There is no gene ", label_some(unknown), "."),
-                i = "Leave these samples out, or name them as the columns of `x` are named.")
+    abort_input("`interventions` must contain names of genes in `x`, with NA or \"\" for controls.",
+                x = paste0("Not in `x`: ", label_some(unknown), "."),
+                i = "Remove these samples, or use the column names of `x`.")
   }
   if (!length(found)) {
-    abort_input("`interventions` must name a gene in at least one sample.", x = "All samples are controls.")
+    abort_input("`interventions` must contain a gene name in at least one sample.", x = "All samples are controls.")
   }
   gene <- match(found, names)
   gene[is.na(gene)] <- -match(found[is.na(gene)], others)
@@ -44,15 +44,16 @@ container_value <- function(value, x, arg) {
   if (!is_experiment(x) || !is.character(value) || length(value) != 1L) return(value)
   samples <- container_samples(x)
   if (value %in% names(samples)) return(samples[[value]])
-  abort_input(sprintf("`%s` must name a column of `%s`, or have one entry per sample.", arg, container_samples_name(x)),
-              x = sprintf("There is no \"%s\".", value), i = paste0("There are ", label_some(names(samples)), "."))
+  abort_input(sprintf("`%s` must be the name of a column in `%s`, or have one entry per sample.", arg,
+                      container_samples_name(x)),
+              x = sprintf("There is no \"%s\".", value), i = paste0("Available: ", label_some(names(samples)), "."))
 }
 
 # A list with the names of the genes perturbed in each sample.
 perturbed_entries <- function(interventions, names, n) {
   if (is.data.frame(interventions) || !is.list(interventions) && !is.factor(interventions) &&
         !is.character(interventions) && !(is.logical(interventions) && all(is.na(interventions)))) {
-    abort_input(paste("`interventions` must have the name of the perturbed gene of every sample, NA for controls; or",
+    abort_input(paste("`interventions` must contain the perturbed gene of every sample, with NA for controls, or",
                       "be a list of such names, or a matrix with samples in rows and genes in columns."),
                 x = paste0("It is ", describe(interventions), "."))
   }
@@ -77,21 +78,21 @@ perturbed_genes <- function(text, names) {
 
 perturbed_columns <- function(interventions, names, n) {
   if (nrow(interventions) != n) {
-    abort_input(sprintf("`interventions` must have as many rows as `x`: %d.", n),
+    abort_input(sprintf("`interventions` must have as many rows as `x` (%d).", n),
                 x = sprintf("It has %d.", nrow(interventions)))
   }
   sparse <- inherits(interventions, "Matrix")
   if (!sparse && !is.logical(interventions) && !is.numeric(interventions)) {
-    abort_input("A matrix of `interventions` must be logical or numeric, with TRUE or 1 where a gene was perturbed.",
+    abort_input("If `interventions` is a matrix, it must be logical or numeric, with TRUE or 1 for perturbed genes.",
                 x = paste0("It is ", describe(interventions), "."))
   }
   columns <- colnames(interventions)
   if (is.null(columns) && ncol(interventions) == length(names)) columns <- names
   if (is.null(columns)) {
-    abort_input("The columns of `interventions` must have the names of genes.", x = "They have none.")
+    abort_input("The columns of `interventions` must be named by genes.", x = "They have no names.")
   }
   if (anyNA(if (sparse) interventions@x else interventions)) {
-    abort_input("A matrix of `interventions` must not have missing values.")
+    abort_input("If `interventions` is a matrix, it must not have missing values.")
   }
   at <- which(as.matrix(interventions != 0), arr.ind = TRUE)
   unname(split(columns[at[, 2L]], factor(at[, 1L], seq_len(n))))
@@ -119,7 +120,7 @@ some_perturbations <- function(set, samples) {
 
 need_perturbed <- function(set, regulators) {
   if (any(all_perturbations(set)$gene %in% regulators)) return(invisible())
-  abort_input("`interventions` must perturb one of the `regulators` at least.",
+  abort_input("`interventions` must perturb at least one of the `regulators`.",
               x = "None of the perturbed genes is among the regulators.")
 }
 
@@ -296,9 +297,9 @@ solve_inner <- function(inner, outer) {
   } else {
     inverse <- tryCatch(chol2inv(chol(inner)), error = function(e) NULL)
     if (is.null(inverse) || max(diag(inverse) * diag(inner)) > 1e8) {
-      abort_input("Every perturbed gene must be perturbed in other samples than the others of `interventions`.",
-                  x = "Some always come together, and their shifts cannot be separated.",
-                  i = "Leave one of them out.")
+      abort_input("Perturbed genes in `interventions` must be separable: no two always perturbed together.",
+                  x = "Some are always perturbed together.",
+                  i = "Remove one of them.")
     }
     share <- diag(inverse)
     shift <- inverse %*% outer
@@ -473,8 +474,8 @@ interventions_text <- function(x) {
   e <- attr(x, "edges")
   fdr <- attr(x, "fdr") %||% 0.05
   count <- tabulate(e$evidence[e$q_value <= fdr], 3L)
-  sprintf(paste("%s perturbed in %s, compared with %s. Of %s at a false discovery rate of %g, %s in interventions",
-                "alone, %s in regression alone, %s in both."),
+  sprintf(paste("%s perturbed in %s, compared with %s. Of %s at a false discovery rate of %g, %s are supported by",
+                "interventions only, %s by regression only, and %s by both."),
           several(a$regulators, "regulator"), several(a$perturbed, "sample"),
           if (a$reference == "controls") several(a$controls, "control") else "the median of all other samples",
           several(sum(count), "edge"), fdr, thousands(count[2L]), thousands(count[1L]), thousands(count[3L]))

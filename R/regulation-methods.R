@@ -24,7 +24,7 @@
 #'     Samworth (2013) for unimodal frequencies; `NA` for frequencies up to one half, and where pairs of halves share
 #'     samples.
 #'
-#' @param x,object what [regulation()] returned.
+#' @param x,object an object returned by [regulation()].
 #' @param fdr keep edges with at most this q-value; `NULL`: the whole ranking. What [gene_regulation()] returned has a
 #'   threshold of its own.
 #' @param n the number of edges to show.
@@ -88,8 +88,8 @@ directed_degree <- function(x) {
 
 need_q_values <- function(x) {
   if (is.null(attr(x, "edges")$q_value)) {
-    abort_input("`fdr` needs q-values.", x = "`regulation()` made no null copies.",
-                i = "Call it with `control = list(null_copies = 1)` or more.")
+    abort_input("`fdr` needs q-values.", x = "The network was computed without null data sets.",
+                i = "Call `regulation()` with `control = list(null_copies = 1)` or more.")
   }
 }
 
@@ -108,12 +108,12 @@ pair_statement <- function(edges) {
 # wrong."
 stated_text <- function(x, fdr) {
   s <- pair_statement(as.data.frame(x, fdr = fdr))
-  rate <- if (is.na(s$pair_fdr)) "" else sprintf(", at a rate of %s", format(signif(s$pair_fdr, 2)))
+  rate <- if (is.na(s$pair_fdr)) "" else sprintf(" (false discovery rate %s)", format(signif(s$pair_fdr, 2)))
   way <- if (!s$tested) "directions were given"
-         else if (!s$directed) "none points clearly one way"
-         else sprintf("%s clearly one way, of which the weights expect %s to be wrong",
-                      if (s$directed == 1L) "1 points" else paste(thousands(s$directed), "point"), share_text(s$wrong))
-  sprintf("As pairs those at %g are %s%s; %s.", fdr, thousands(s$pairs), rate, way)
+         else if (!s$directed) "none has a clear direction"
+         else sprintf("%s a clear direction, of which %s are expected to be wrong",
+                      if (s$directed == 1L) "1 has" else paste(thousands(s$directed), "have"), share_text(s$wrong))
+  sprintf("At %g, the edges form %s%s; %s.", fdr, several(s$pairs, "pair"), rate, way)
 }
 
 # w_ij / (w_ij + w_ji), where j is a regulator and i a target too.
@@ -142,7 +142,7 @@ expected_false <- function(frequency, steps, pairs, regulators, targets) {
 
 #' @rdname as.data.frame.weft_regulation
 #' @export
-tidy.weft_regulation <- function(x, ...) as.data.frame(x, ...)
+tidy.weft_regulation <- function(x, ...) broom_names(as.data.frame(x, ...))
 
 #' @rdname as.data.frame.weft_regulation
 #' @export
@@ -154,11 +154,11 @@ print.weft_regulation <- function(x, n = 6L, ...) {
   cat(sprintf("Directed network: %s of %s, %s ranked\n", several(nrow(x), "regulator"), several(ncol(x), "target"),
               several(length(attr(x, "edges")$area), "edge")))
   if (!is.null(attr(x, "picked"))) {
-    cat("The regulators were picked by their correlations; `regulators =` takes a list.\n")
+    cat("The regulators were selected by their correlations; `regulators =` accepts a list.\n")
   }
   if (!is.null(attr(x, "normalised"))) cat_wrapped(attr(x, "normalised"))
   if (!is.null(q)) {
-    cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
+    cat(sprintf("Edges at a false discovery rate of 0.05: %d, of 0.2: %d\n", sum(q <= 0.05), sum(q <= 0.2)))
     if (any(q <= 0.05)) cat_wrapped(stated_text(x, 0.05))
   }
   if (!is.null(series_text(x))) cat_wrapped(series_text(x))
@@ -177,12 +177,13 @@ summary.weft_regulation <- function(object, ...,
   pairs <- as.double(nrow(object)) * ncol(object) - length(intersect(rownames(object), colnames(object)))
   out <- table(factor(edges$from, unique(rownames(object))))
   stated <- if (!is.null(fdr)) pair_statement(edges)
-  list(features = length(features), regulators = nrow(object), targets = ncol(object), edges = nrow(edges), fdr = fdr,
-       pairs = stated$pairs, pair_fdr = stated$pair_fdr, directed = stated$directed, wrong = stated$wrong,
-       density = if (pairs > 0) nrow(edges) / pairs else 0,
-       most = utils::head(sort(stats::setNames(as.double(out), names(out))[out > 0], decreasing = TRUE), 10L),
-       isolated = sum(!features %in% c(edges$from, edges$to)), method = attr(object, "method"),
-       run = run_line(object))
+  as_summary(list(
+    features = length(features), regulators = nrow(object), targets = ncol(object), edges = nrow(edges), fdr = fdr,
+    pairs = stated$pairs, pair_fdr = stated$pair_fdr, directed = stated$directed, wrong = stated$wrong,
+    density = if (pairs > 0) nrow(edges) / pairs else 0,
+    most = utils::head(sort(stats::setNames(as.double(out), names(out))[out > 0], decreasing = TRUE), 10L),
+    isolated = sum(!features %in% c(edges$from, edges$to)), method = attr(object, "method"), run = run_line(object)
+  ), "Directed network")
 }
 
 is_directed <- function(x) inherits(x, "weft_regulation")
@@ -198,7 +199,7 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 #' have more weight. Everything else is as in [plot.weft_network()].
 #'
 #' @inheritParams plot.weft_network
-#' @param x what [regulation()] returned.
+#' @param x an object returned by [regulation()].
 #' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, of more than 150
 #'   the heaviest 100, or, without q-values, as many as there are features.
 #' @param fdr see `edges`.

@@ -87,8 +87,8 @@ changed_in_both <- function(tested, equal) {
 noise_text <- function(noise) {
   if (is.null(noise)) return(NULL)
   less <- noise$factor[noise$factor < 1]
-  sprintf(paste("Correlations are weaker in %s (p %.2g), as where it is noisier. Networks are therefore compared on",
-                "equal noise as well (correlations of %s %s times what they are), and p- and q-values are the greater",
-                "ones."),
+  sprintf(paste("Correlations are weaker in %s (p = %.2g), possibly due to noise. Networks are therefore also compared",
+                "at equal noise (correlations of %s multiplied by %s); p- and q-values are the larger",
+                "of the two."),
           noise$weakest, noise$p_value, joined(names(less)), joined(sprintf("%.2g", less)))
 }

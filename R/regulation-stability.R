@@ -42,7 +42,7 @@ heaviest <- function(found, top) {
 stability_text <- function(x) {
   s <- attr(x, "stability")
   if (is.null(s) || is.na(s$overlap)) return(NULL)
-  sprintf("Without %s of %s samples %.0f %% of the %s heaviest edges stay (mean of %d runs).",
+  sprintf("Without %s of %s samples, %.0f %% of the %s strongest edges are recovered (mean of %d runs).",
           if (s$left_out == 1) "one" else thousands(s$left_out), thousands(s$samples),
           100 * s$overlap, thousands(s$top), s$runs)
 }

@@ -10,19 +10,19 @@ sample_times <- function(time, x, n) {
   time <- container_times(time, x)
   given <- if (is.list(time)) unclass(time) else list(time)
   if (is.list(time) && (!length(given) %in% 1:2 || !all(names(given) %in% c("time", "unit", "")))) {
-    abort_input("`time` must be the time of every sample, or `list(time, unit)`.",
+    abort_input("`time` must contain the time of every sample, or be `list(time, unit)`.",
                 x = paste0("It is ", describe(time), "."),
-                i = "The unit is what was measured again and again: a culture, an animal, a patient.")
+                i = "The unit is what was measured repeatedly, such as a culture, an animal or a patient.")
   }
   if (setequal(names(given), c("time", "unit"))) given <- given[c("time", "unit")]
   point <- given[[1L]]
   if (inherits(point, c("Date", "POSIXt", "difftime"))) point <- as.double(point)
   if (!is.numeric(point) || is.object(point) || any(is.infinite(point))) {
-    abort_input("Times must be finite numbers, NA for samples outside of series.",
+    abort_input("Times must be finite numbers, or NA for samples outside of series.",
                 x = paste0("They are ", describe(given[[1L]]), "."))
   }
   if (length(point) != n) {
-    abort_input(sprintf("`time` must have one value per row of `x`: %d.", n), x = sprintf("It has %d.", length(point)))
+    abort_input(sprintf("`time` must have one value per row of `x` (%d).", n), x = sprintf("It has %d.", length(point)))
   }
   unit <- rep(1L, n)
   if (length(given) == 2L) {
@@ -46,8 +46,9 @@ series_rows <- function(data, times, perturbed) {
   if (is.null(times)) return(list(data = data, outcomes = outcomes, sample = seq_len(nrow(data))))
   steps <- time_steps(times)
   if (!nrow(steps$each)) {
-    abort_input("`time` must have a series of two times at least.", x = "No sample has a later one in its series.",
-                i = "Units are given as `time = list(time, unit)`.")
+    abort_input("`time` must contain a series with at least two times.",
+                x = "No sample has a later sample in its series.",
+                i = "To give units, use `time = list(time, unit)`.")
   }
   left <- 0.5^(steps$each$length / stats::median(steps$each$length))
   after <- rowsum(outcomes[steps$next_sample, , drop = FALSE], steps$next_of, reorder = TRUE) /
@@ -98,9 +99,10 @@ series_partners <- function(partner, order, key) {
 series_text <- function(x) {
   a <- attr(x, "series")
   if (is.null(a)) return(NULL)
-  sprintf("Regulators explain where their targets move in %s of %s%s.", several(a$steps, "step"),
+  sprintf("Regulators explain the changes of their targets in %s of %s%s", several(a$steps, "step"),
           if (a$series == 1) "one series" else paste(thousands(a$series), "series"),
-          if (a$rest) sprintf(", and where they are in %s outside of series", several(a$rest, "sample")) else "")
+          if (a$rest) sprintf(", and the levels of their targets in %s outside of series",
+                              several(a$rest, "sample")) else "")
 }
 
 sound_series <- function(a) {

@@ -4,51 +4,53 @@
 #' network whose edges are ranked: `as.data.frame(net)` lists them with signs, directions and false discovery rates. A
 #' list of `regulators` helps more than anything else.
 #'
-#' For every target, a regression on a few regulators is selected again and again on random halves of the samples. A
-#' regulator that is chosen early and often gets a heavy edge.
+#' For every target, a regression on a few regulators is selected repeatedly on random subsamples of half the samples. A
+#' regulator that is chosen early and often gets a large weight.
 #'
-#' `vignette("which-genes-drive-which")` says which edges and directions to believe, `vignette("knock-outs-and-time")`
-#' explains interventions and time series, and [regulation_details] describes the method.
+#' `vignette("which-genes-drive-which")` explains how far to trust edges and directions,
+#' `vignette("knock-outs-and-time")` explains interventions and time series, and [regulation_details] describes the
+#' method.
 #'
 #' @param x samples in rows, genes in columns: a numeric matrix, data frame, sparse Matrix, DelayedMatrix or
 #'   SummarizedExperiment (genes in its rows), without missing values. Cells with guides may be in a [weft_store()].
-#' @param regulators names or numbers of the genes that may regulate, such as transcription factors. `NULL`: all genes
-#'   or, if there are more than 2,000, the 2,000 whose correlations vary most; a message then says so. `"all"`: all
-#'   genes.
-#' @param targets names or numbers of the genes to be explained; `NULL`: all.
-#' @param interventions what was knocked out, knocked down or over-expressed in each sample: the gene's name, with NA,
+#' @param regulators names or numbers of candidate regulators, such as transcription factors. The default is all genes
+#'   or, if there are more than 2,000, the 2,000 genes with the largest variance of correlations (with a message);
+#'   `"all"` always uses all genes.
+#' @param targets names or numbers of the genes to explain; by default all genes.
+#' @param interventions the gene that was knocked out, knocked down or overexpressed in each sample: its name, with NA,
 #'   "" or a word such as "control" for controls, or several names joined by "+", ";" or ","; a list of such names; a
-#'   matrix with samples in rows, genes in columns and TRUE or 1 where a gene was perturbed; or the name of a column of
+#'   matrix with samples in rows, genes in columns and TRUE or 1 for perturbed genes; or the name of a column of
 #'   `colData(x)`.
 #' @param time the time of every sample of a series, NA for samples outside of series; or `list(time, unit)`, where unit
-#'   says which series a sample is of: the culture, animal or patient. Each may be the name of a column of
+#'   identifies the series of a sample, such as a culture, animal or patient. Each may be the name of a column of
 #'   `colData(x)`.
-#' @param compare a factor with the condition of every sample, at least 8 samples each, or the name of a column of
-#'   `colData(x)`: the networks of two or more conditions are compared.
-#' @param permutations how many times `compare` permutes the condition labels; each permutation takes as long as the
+#' @param compare a factor with the condition of every sample, or the name of a column of `colData(x)`, to compare the
+#'   networks of two or more conditions with at least 8 samples each.
+#' @param permutations the number of permutations of the condition labels for `compare`; each takes as long as the
 #'   original analysis.
-#' @param transform `"counts"`: divide by size factors and take logarithms; `"none"`: take values as they are; `"auto"`:
-#'   `"counts"` for counts in a sparse matrix, `"none"` otherwise.
+#' @param transform `"counts"` divides by size factors and takes logarithms; `"none"` leaves values unchanged; `"auto"`
+#'   means `"counts"` for counts in a sparse matrix and `"none"` otherwise.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
-#' @param control a list of settings that are rarely needed; [regulation_details] has the rules behind `NULL`.
-#'   * `steps`: how many features are chosen for a target in each half. `NULL`: 2 to 5, by the number of samples.
-#'   * `resamples`: the number of halves of the samples: an even number.
-#'   * `null_copies`: the number of null copies; each takes about as long as the data. With 0 there are no q-values.
-#'     `NULL`: 1 to 20, fewer for more pairs.
-#'   * `nonlinear`: whether regulators may act by thresholds and saturation, too.
-#'   * `stability`: whether to compute how stable the network is. `NULL`: if that is quick.
-#' @param seed a whole number that seeds the choice of halves and leaves R's random number generator alone; `NULL` to
-#'   draw the seed from R's generator.
-#' @param run see [weft_run()]. The halves are divided among devices, or among ranks, which must all make
-#'   the same call.
-#' @param ... not used: any further argument is an error, which gives the name that an argument of TIGRESS, GENIE3 and
-#'   others has here.
-#' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns;
-#'   [as.data.frame()][as.data.frame.weft_regulation] gives the edges. Attributes record the call, back end and time.
+#' @param control a list of settings that are rarely needed; [regulation_details] describes the defaults (`NULL`).
+#'   * `steps`: the number of regulators that are chosen for a target in each subsample. The default is 2 to 5,
+#'     depending on the number of samples.
+#'   * `resamples`: the number of subsamples, which must be even.
+#'   * `null_copies`: the number of null data sets; each takes about as long as the data. With 0 there are no q-values.
+#'     The default is 1 to 20, fewer for more pairs.
+#'   * `nonlinear`: whether to include thresholds and saturation in the effects of regulators.
+#'   * `stability`: whether to compute the stability of the network; by default, only if this is fast.
+#' @param seed a whole number that seeds the choice of subsamples and does not affect R's generator; by default, the
+#'   seed is drawn from R's generator.
+#' @param run see [weft_run()]. The subsamples are distributed over devices, or over ranks, which must all make the same
+#'   call.
+#' @param ... not used; for arguments of TIGRESS, GENIE3 and others, the error gives the name used here.
+#' @return A matrix of weights of class `weft_regulation` and `weft_network`, with regulators in rows and targets in
+#'   columns; [as.data.frame()][as.data.frame.weft_regulation] returns the edges. Attributes record the call, back end
+#'   and time.
 #'
 #'   With `compare`, a list of class `weft_comparison`: `edges`, a data frame described at
-#'   [as.data.frame.weft_comparison()]; `p_value` of the whole; `networks`, one for each condition; `groups`, their
-#'   numbers of samples; `permutations`; and `noise`, see [regulation_details].
+#'   [as.data.frame.weft_comparison()]; `p_value` of the overall comparison; `networks`, one for each condition;
+#'   `groups`, their numbers of samples; `permutations`; and `noise`, see [regulation_details].
 #' @seealso [gene_regulation()] and [gene_network()] for the whole workflow, [plot.weft_regulation()],
 #'   [plot.weft_comparison()], [mi_network()]
 #' @export
@@ -83,7 +85,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, interventions = NUL
   steps <- if (!is.null(control$steps)) check_number(control$steps, "steps", min = 1, max = most_steps, whole = TRUE)
   resamples <- check_number(control$resamples, "resamples", min = 2, max = 1e6, whole = TRUE)
   if (resamples %% 2 != 0) {
-    abort_input("`resamples` must be even: halves come in pairs.", x = sprintf("It is %g.", resamples))
+    abort_input("`resamples` must be even, because subsamples come in pairs.", x = sprintf("It is %g.", resamples))
   }
   nonlinear <- check_flag(control$nonlinear, "nonlinear")
   copies <- if (!is.null(control$null_copies)) {
@@ -96,8 +98,8 @@ regulation <- function(x, regulators = NULL, targets = NULL, interventions = NUL
   guided <- if (!is.null(interventions) && is.null(time) && is.null(compare)) stored_cells(x, interventions, transform)
   input <- guided$input %||% regulation_input(x, assay, transform, is.null(compare) && plain)
   if (!is.null(compare) && !plain) {
-    abort_input("`compare` must be left out where `interventions` or `time` are given.",
-                i = "Call `regulation()` for the samples of each condition.")
+    abort_input("`compare` must not be given with `interventions` or `time`.",
+                i = "Call `regulation()` separately for the samples of each condition.")
   }
   groups <- if (!is.null(compare)) compared_groups(compare, x, input$n)
   tested <- if (!plain) tested_rows(input, x, guided$perturbed %||% interventions, time)
@@ -203,7 +205,7 @@ regulation_input <- function(x, assay, transform = "none", sparse = FALSE) {
   if (is.matrix(input$data) && !is.null(counts)) input$data <- log2(1 + input$data / counts$relative)
   input$normalised <- counts$what
   if (!is.null(counts) && transform == "auto") {
-    message(counts$what, " `transform = \"counts\"` says so, `\"none\"` takes values as they are.")
+    message(counts$what, " `transform = \"counts\"` requests this, `\"none\"` leaves values unchanged.")
   }
   if (input$n < 4L) abort_input("`x` must have at least 4 samples (rows).", x = sprintf("It has %d.", input$n))
   if (input$n > 2^22) abort_input("`x` must have at most 4,194,304 samples (rows).", x = sprintf("It has %d.", input$n))
@@ -215,7 +217,8 @@ regulation_input <- function(x, assay, transform = "none", sparse = FALSE) {
 # Regulators and targets are found by name.
 distinct_names <- function(names) {
   if (!anyDuplicated(names)) return(names)
-  message(sprintf("Numbers are added to names that genes share: %s.", label_some(unique(names[duplicated(names)]))))
+  message(sprintf("Duplicated gene names were made unique with numbers: %s.",
+                  label_some(unique(names[duplicated(names)]))))
   make.unique(names)
 }
 
@@ -230,11 +233,11 @@ tested_rows <- function(input, x, interventions, time) {
   perturbed <- if (!is.null(interventions)) perturbations(interventions, x, input$names, input$n)
   times <- if (!is.null(time)) sample_times(time, x, input$n)
   if (any(is.infinite(input$data))) {
-    abort_input("`x` must be finite where `interventions` or `time` are given.", x = "It has infinite values.")
+    abort_input("`x` must be finite if `interventions` or `time` is given.", x = "It contains infinite values.")
   }
   out <- series_rows(input$data, times, perturbed)
   if (nrow(out$data) < 4L) {
-    abort_input("`time` must leave at least 4 steps, or samples outside of series.",
+    abort_input("`time` must give at least 4 time steps or samples outside of series.",
                 x = sprintf("There are %d.", nrow(out$data)))
   }
   if (!is.null(perturbed)) out$shifts <- samples_of_shifts(input$data, perturbed, times)
@@ -247,7 +250,7 @@ fail_missing_values <- function(input) {
   abort_input("`x` must not have missing values.",
               x = sprintf("Missing in %d of %d columns: %s.", sum(missing > 0), input$p,
                           label_some(input$names[missing > 0])),
-              i = "Leave these genes or samples out, or fill them in.")
+              i = "Remove these genes or samples, or impute the values.")
 }
 
 scores_of <- function(data, size, control) {
@@ -292,11 +295,10 @@ regulation_genes <- function(input, scores, regulators, targets, control) {
               targets = if (is.null(targets)) seq_len(input$p) else columns(targets, "targets"))
   if (is.null(regulators) && input$p > most_regulators) {
     out$regulators <- pick_regulators(if (is_cells(input$data)) some_cells(input, control) else scores, control)
-    message(sprintf(paste("%s of %s genes are taken as possible regulators: those whose correlations with the others",
-                          "vary most.\n"),
+    message(sprintf("Using %s of %s genes as candidate regulators (largest variance of correlations).\n",
                     thousands(most_regulators), thousands(input$p)),
-            "`regulators =` takes a list, such as the known transcription factors; ",
-            "`regulators = \"all\"` takes all genes.")
+            "Use `regulators =` for a list, such as known transcription factors, or ",
+            "`regulators = \"all\"` for all genes.")
     out$picked <- most_regulators
   }
   out$named <- !all && length(out$regulators) < input$p
@@ -326,7 +328,7 @@ regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) 
   halves <- ncol(samples$rows)
   regulators <- length(genes$regulators)
   size <- c(how$steps, length(genes$targets), 1 + ncol(samples$partner), halves)
-  if (prod(size) > 2^40) abort_input("`resamples`, `null_copies` and `targets` must be fewer together.")
+  if (prod(size) > 2^40) abort_input("The product of `resamples`, `null_copies` and `targets` must be smaller.")
   first <- if (halves > 2) seq_len(2 * (halves %/% 4)) else seq_len(halves)
   choices_of <- function(columns, start, end) {
     control <- part_of_progress(how$control, part, start, end)
@@ -411,9 +413,10 @@ regulation_network <- function(choices, copies, common, how) {
   need <- 8 * as.double(length(regulators)) * length(targets)
   have <- host_free()
   if (have >= 0 && need > have) {
-    weft_abort("memory", sprintf("A network of %d by %d needs %.1f GB.", length(regulators), length(targets),
+    weft_abort("memory", sprintf("A network of %d regulators and %d targets needs %.1f GB of memory.",
+                                 length(regulators), length(targets),
                                  need / 1e9),
-               x = sprintf("%.1f GB are free.", have / 1e9), i = "Give fewer `regulators` or `targets`.")
+               x = sprintf("Only %.1f GB are available.", have / 1e9), i = "Use fewer `regulators` or `targets`.")
   }
   edges <- regulation_edges(choices, length(regulators), 0L, control)
   null <- lapply(seq_len(copies), function(copy) {

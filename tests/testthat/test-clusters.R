@@ -47,7 +47,7 @@ test_that("data without groups are one group", {
                skewed = outer(rexp(n), rnorm(60)) + noise(), heavy = outer(rt(n, 3), rnorm(60)) + noise())
   for (name in names(sets)) expect_identical(groups_of(sets[[name]])$k, 1L, label = name)
   alone <- groups_of(sets$noise)
-  expect_output(print(alone), "one group: no component stands out")
+  expect_output(print(alone), "one group: no component exceeds")
   expect_true(all(alone$probability == 1))
 })
 
@@ -192,12 +192,12 @@ test_that("hard inputs have an answer or a reason", {
   expect_identical(groups_of(stats::prcomp(one[rep(1:2, 10), , drop = FALSE]))$k, 1L) # two different values
   pc <- stats::prcomp(e$x)
   pc$x[3, 1] <- NA
-  expect_error(groups_of(pc), "must be what `gene_components\\(\\)`", class = "weft_error_input")
+  expect_error(groups_of(pc), "returned by `gene_components\\(\\)`", class = "weft_error_input")
   expect_error(groups_of(e$x, k = 11), "from 1 to 10", class = "weft_error_input")
   expect_error(groups_of(e$x, k = 4, max_clusters = 2), "at most `max_clusters`", class = "weft_error_input")
   expect_error(groups_of(e$x, sweeps = 3), "method = \"irm\"", class = "weft_error_input")
-  expect_error(groups_of(e$x, method = "irm", k = 3), "left out", class = "weft_error_input")
-  expect_error(groups_of(e$x, components = gene_components(planted(1, c(9, 9))$x)), "must be made from `x`",
+  expect_error(groups_of(e$x, method = "irm", k = 3), "must not be given", class = "weft_error_input")
+  expect_error(groups_of(e$x, components = gene_components(planted(1, c(9, 9))$x)), "must be computed from `x`",
                class = "weft_error_input")
 })
 

@@ -25,7 +25,7 @@ test_that("damaged files are errors that name the line", {
   bad(gmt("one\tx\tA", "one\tx\tB"), "Line 2 has the name of line 1")
   bad(gmt("no tabs at all"), "Line 1 has no genes")
   bad(gmt(""), "is empty")
-  bad(gmt(raw = as.raw(c(65, 0, 66))), "not text")
+  bad(gmt(raw = as.raw(c(65, 0, 66))), "NUL bytes")
   bad(gmt(raw = as.raw(c(0x1f, 0x8b, 8, 0, 1, 2, 3))), "could not be read to its end|is empty")
   bad("no/such/file", "does not exist")
   expect_error(read_gmt(), "`file` must be given", class = "weft_error_input")
@@ -60,7 +60,7 @@ test_that("sets come as a data frame, too, as msigdbr and AnnotationDbi give the
   table$gs_name <- factor(table$gs_name)
   expect_identical(sort(weft:::sets_of(table)$b), sort(sets$b))
   for (bad in list(table[1], table[0, ], data.frame(1, "a"), cbind(table, 1))) {
-    expect_error(gene_sets(universe[1:9], bad, universe), "two columns of text", class = "weft_error_input")
+    expect_error(gene_sets(universe[1:9], bad, universe), "two text columns", class = "weft_error_input")
   }
 })
 
@@ -75,16 +75,16 @@ test_that("of a whole analysis the universe is what was tested, and a gene of se
   best <- unique(symbols[match(fit$ranking$gene[fit$ranking$q_value <= 0.05], colnames(e$x))])
   ranked <- found[startsWith(found$query, "higher in"), ]
   expect_identical(sum(ranked$overlap), sum(best %in% unique(symbols)[1:10]))
-  expect_error(gene_sets(fit, list(a = "b"), universe = "x"), "left out here", class = "weft_error_input")
-  expect_error(gene_sets(fit, list(a = "b"), from = "clusters"), "steps were left out", class = "weft_error_input")
-  expect_error(gene_sets(fit, list(a = "b"), from = "pairs"), "`from` must be some of", class = "weft_error_input")
+  expect_error(gene_sets(fit, list(a = "b"), universe = "x"), "must not be given", class = "weft_error_input")
+  expect_error(gene_sets(fit, list(a = "b"), from = "clusters"), "steps were not run", class = "weft_error_input")
+  expect_error(gene_sets(fit, list(a = "b"), from = "pairs"), "one or more of", class = "weft_error_input")
 })
 
 test_that("arguments are checked", {
-  expect_error(gene_sets("a", list(s = "a")), "`universe` must be given", class = "weft_error_input")
+  expect_error(gene_sets("a", list(s = "a")), "`universe` must contain", class = "weft_error_input")
   expect_error(gene_sets("a", list(s = "a"), "b"), "must be in `universe`", class = "weft_error_input")
   expect_error(gene_sets("a", list("a"), "a"), "must be a named list", class = "weft_error_input")
-  expect_error(gene_sets("a", list(s = "a", s = "b"), "a"), "must be different", class = "weft_error_input")
+  expect_error(gene_sets("a", list(s = "a", s = "b"), "a"), "must be unique", class = "weft_error_input")
   expect_error(gene_sets(1, list(s = "a"), "a"), "`x` must be a named list", class = "weft_error_input")
   expect_error(gene_sets("a", list(s = "a"), "a", min_size = 0), "`min_size`", class = "weft_error_input")
 })

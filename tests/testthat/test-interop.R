@@ -95,7 +95,7 @@ test_that("an OrgDb knows the symbols of Ensembl and Entrez identifiers", {
     colnames(x) <- names
     suppressWarnings(gene_quality(x, samples$group, symbols = db, min_count = 0))$genes$symbol
   }
-  expect_identical(known(c("ENSG00000141510", "ENSG00000136997.14", "no gene", "ENSG00000133703")),
+  expect_identical(known(c("ENSG00000141510", "ENSG00000136997.14", "Not in `x`", "ENSG00000133703")),
                    c("TP53", "MYC", NA, "KRAS"))
   expect_identical(known(c("7157", "4609", "3845", "none")), c("TP53", "MYC", "KRAS", NA))
   expect_error(known(letters[1:4]), "must know the names", class = "weft_error_input")
@@ -125,12 +125,12 @@ test_that("sets in a ranking have the p-values of a million permutations", {
   expect_identical(gene_sets_ranked(exp(statistics), sets), found) # only ranks count
   expect_identical(nrow(gene_sets_ranked(statistics, sets, min_size = 7)), 0L)
   refused <- function(x, says) expect_error(gene_sets_ranked(x, sets), says, class = "weft_error_input")
-  refused(unname(statistics), "a name for each")
-  refused(stats::setNames(statistics, "g1"), "a name for each")
-  refused(stats::setNames(1:4, c("a", "a", "b", "c")), "must be different")
-  refused(statistics * NA, "at least 4 known")
-  refused(statistics * 0, "that differ")
-  refused("list", "must be what")
+  refused(unname(statistics), "a named numeric vector")
+  refused(stats::setNames(statistics, "g1"), "a named numeric vector")
+  refused(stats::setNames(1:4, c("a", "a", "b", "c")), "must be unique")
+  refused(statistics * NA, "at least 4 finite")
+  refused(statistics * 0, "not all equal")
+  refused("list", "returned by")
   with_gaps <- replace(statistics, 5, NA)
   expect_equal(gene_sets_ranked(with_gaps, sets), gene_sets_ranked(statistics[-5], sets))
 })

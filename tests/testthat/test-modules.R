@@ -270,7 +270,7 @@ test_that("relations are those of linear models with batch and covariates, on va
     expect_equal(row("class", k)$p_value, ranked$p_value[match(letters[k], ranked$gene)], tolerance = 1e-6)
   }
   expect_true(all(is.na(m$relations$t[m$relations$variable == "kind"])))
-  expect_error(as.data.frame(modules_of(planted_modules(12)$x), what = "relations"), "must have relations",
+  expect_error(as.data.frame(modules_of(planted_modules(12)$x), what = "relations"), "must contain relations",
                class = "weft_error_input")
 })
 
@@ -328,7 +328,7 @@ test_that("a network can be where the search begins", {
   expect_gt(sum(apply(table(d$truth, m$module), 1, max)), 45)
   directed <- regulation(d$x, seed = 1, run = weft_run(progress = FALSE), control = list(resamples = 20))
   expect_identical(nrow(modules_of(d$x, network = directed)$modules), 2L)
-  expect_error(modules_of(d$x[, 1:40], network = net), "genes of `x`", class = "weft_error_input")
+  expect_error(modules_of(d$x[, 1:40], network = net), "genes in `x`", class = "weft_error_input")
   expect_error(modules_of(d$x, network = 1), "must be what", class = "weft_error_input")
 })
 
@@ -343,7 +343,7 @@ test_that("sets are tested against modules, with all genes as the universe", {
   overlap <- sum(names(m$module)[m$module == own] %in% sets$first)
   expect_equal(best$p_value, phyper(overlap - 1, 30, 120, sum(m$module == own), lower.tail = FALSE))
   expect_identical(gene_sets(m, sets), m$enrichment)
-  expect_error(gene_sets(m, sets, names(m$module)), "must be left out", class = "weft_error_input")
+  expect_error(gene_sets(m, sets, names(m$module)), "must not be given", class = "weft_error_input")
 })
 
 test_that("what is printed and drawn names modules, hubs and what is outside", {
@@ -368,7 +368,7 @@ test_that("wrong input is refused in words", {
   d <- planted_modules(17)
   refused <- function(..., words) expect_error(modules_of(...), words, class = "weft_error_input")
   refused(d$x[1:8, ], words = "at least 12 samples")
-  refused(matrix(rep_len(0:2, 400) + 0, 40)[, 1:10], words = "must be expression")
+  refused(matrix(rep_len(0:2, 400) + 0, 40)[, 1:10], words = "must contain expression")
   refused(d$x, traits = 1:3, words = "`traits` must have a value or row for every sample")
   refused(d$x, traits = rep(1, 80), words = "at least two values")
   refused(d$x, min_size = 1, words = "min_size")

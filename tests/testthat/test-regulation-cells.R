@@ -134,7 +134,7 @@ test_that("mistakes with cells are classed errors, and memory is given back", {
   bad@x[3] <- NA
   expect_error(regulation(bad), class = "weft_error_input", regexp = "missing values.*g1")
   bad@x[3] <- -1
-  expect_error(regulation(bad, transform = "counts"), class = "weft_error_input", regexp = "not negative")
+  expect_error(regulation(bad, transform = "counts"), class = "weft_error_input", regexp = "non-negative")
   expect_error(regulation(x, transform = "rpkm"), class = "weft_error_input")
   empty <- Matrix::Matrix(0, 1000, 3, sparse = TRUE, doDiag = FALSE)
   expect_identical(nrow(as.data.frame(suppressMessages(regulation(empty, seed = 1,

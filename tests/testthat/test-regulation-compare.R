@@ -159,7 +159,7 @@ test_that("hard conditions", {
   none <- regulation(constant, compare = rep(1:2, 10), permutations = 3, seed = 1, control = list(resamples = 4))
   expect_identical(nrow(none$edges), 0L)
   expect_identical(none$p_value, 1)
-  expect_output(print(none), "not shown to differ")
+  expect_output(print(none), "do not differ")
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
   expect_identical(plot(none), none)

@@ -85,7 +85,7 @@ test_that("several perturbations of a sample are separated by least squares", {
                Matrix::Matrix(cbind(g1 = grepl("g1", of), g2 = grepl("g2", of)) * 1, sparse = TRUE))
   for (given in same) expect_equal(shifts_of(x, given), found)
   together <- ifelse(of == "", "", "g1+g2")
-  expect_error(regulation(x, interventions = together), class = "weft_error_input", regexp = "cannot be separated")
+  expect_error(regulation(x, interventions = together), class = "weft_error_input", regexp = "always perturbed")
 })
 
 test_that("over-expression counts with the opposite sign", {
@@ -284,18 +284,18 @@ test_that("mistakes in interventions are classed errors", {
   fails <- function(..., regexp) {
     expect_error(regulation(x, ...), class = "weft_error_input", regexp = regexp)
   }
-  fails(interventions = of[-1], regexp = "one entry per row of `x`: 10.*It has 9")
+  fails(interventions = of[-1], regexp = "one entry per row of `x` .10.*It has 9")
   fails(interventions = replace(of, 3, "nobody"), regexp = "no gene `nobody`")
   fails(interventions = rep(NA, 10), regexp = "All samples are controls")
-  fails(interventions = 1:10, regexp = "name of the perturbed gene")
-  fails(interventions = data.frame(of), regexp = "name of the perturbed gene")
+  fails(interventions = 1:10, regexp = "contain the perturbed gene")
+  fails(interventions = data.frame(of), regexp = "contain the perturbed gene")
   fails(interventions = list(1, 2, 3, 4, 5, 6, 7, 8, 9, "g1"), regexp = "Entry 1 is 1")
-  fails(interventions = matrix(TRUE, 10, 2), regexp = "names of genes")
+  fails(interventions = matrix(TRUE, 10, 2), regexp = "named by genes")
   fails(interventions = matrix("g1", 10, 2), regexp = "logical or numeric")
   fails(interventions = matrix(NA, 10, 4), regexp = "missing values")
   fails(interventions = matrix(TRUE, 9, 4), regexp = "as many rows")
   fails(interventions = of, regulators = "g2", regexp = "one of the `regulators`")
-  fails(interventions = of, compare = rep(1:2, 5), regexp = "`compare` must be left out")
+  fails(interventions = of, compare = rep(1:2, 5), regexp = "`compare` must not be given")
   x[1, 1] <- Inf
   fails(interventions = of, regexp = "finite")
 })
@@ -515,7 +515,7 @@ test_that("mistakes with stores are named", {
   }
   expect_error(guides(replace(d$of, d$of == "", "g6")), "at least 3 controls for a store", class = "weft_error_input")
   expect_error(guides(rep("", 60)), "in at least one sample", class = "weft_error_input")
-  expect_error(guides(replace(d$of, 1, "other")), "There is no gene", class = "weft_error_input")
+  expect_error(guides(replace(d$of, 1, "other")), "Not in `x`", class = "weft_error_input")
   expect_error(guides(d$of[-1]), "one entry per row", class = "weft_error_input")
   bad <- d$x
   bad@x[3] <- NA

@@ -142,16 +142,16 @@ test_that("mistakes in times are classed errors", {
   fails <- function(time, regexp, ...) {
     expect_error(regulation(x, time = time, ...), class = "weft_error_input", regexp = regexp)
   }
-  fails(1:11, "one value per row of `x`: 12")
+  fails(1:11, "one value per row of `x` .12")
   fails(letters[1:12], "finite numbers")
   fails(c(Inf, 1:11), "finite numbers")
-  fails(rep(1, 12), "two times at least")
-  fails(rep(NA_real_, 12), "two times at least")
-  fails(list(1:12, 1:12), "two times at least")
+  fails(rep(1, 12), "at least two times")
+  fails(rep(NA_real_, 12), "at least two times")
+  fails(list(1:12, 1:12), "at least two times")
   fails(list(1:12, 1:11), "one value per row")
   fails(list(), "list\\(time, unit\\)")
   fails(list(time = 1:12, series = 1), "list\\(time, unit\\)")
-  fails(1:12, "`compare` must be left out", compare = rep(1:2, 6))
+  fails(1:12, "`compare` must not be given", compare = rep(1:2, 6))
   x <- x[1:4, ]
   fails(1:4, "at least 4 steps")
   expect_error(regulation(x, unit = 1:4), class = "weft_error_input", regexp = "`unit`; did you mean `time")

@@ -64,8 +64,8 @@ test_that("distances and densities leave out a sample and its twin, as by hand",
 test_that("some rows of a table say of how many they are", {
   e <- weft_example("expression", n = 40, p = 30, spoilt = FALSE)
   r <- gene_ranking(e$x, e$class)
-  expect_output(print(r), "^Differences of 30 genes between")
-  expect_output(print(utils::head(r, 3)), "^Differences of 3 of 30 genes between.*; of these\\s+[0-3]\\s+differ")
+  expect_output(print(r), "^Differences in 30 genes between")
+  expect_output(print(utils::head(r, 3)), "^Differences in 3 of 30 genes between.*; of these\\s+[0-3]\\s+differ")
   o <- gene_outliers(gene_components(e$x, seed = 1))
   expect_output(print(o), "^40 samples: ")
   expect_output(print(utils::head(o, 3)), "^3 of 40 samples: ")
