@@ -3,11 +3,12 @@
 #' `weft_backend()` reads the default back end of the session, and `weft_backend("cpu")` sets it. A single call can
 #' choose another one with `run`, see [weft_run()].
 #'
-#' `"cpu"` and `"cuda"` are always obeyed; if `"cuda"` cannot be used, an error says why. `"auto"` weighs the amount of
-#' work against the time for transfers, and the result says what was chosen and why.
+#' `"cpu"` and `"cuda"` are always used as given; if `"cuda"` is not available, functions stop with an error that gives
+#' the reason. `"auto"` weighs the amount of work against the time for transfers, and results record the choice with its
+#' reason.
 #'
 #' @eval capability_section()
-#' @param backend `"auto"`, `"cpu"` or `"cuda"`; leave it out to read the setting.
+#' @param backend `"auto"`, `"cpu"` or `"cuda"`; without it, the setting is only returned.
 #' @return The default back end. A call that sets it returns the previous one, invisibly.
 #' @seealso [weft_sitrep()], [weft_options]
 #' @export
@@ -44,8 +45,8 @@ env_or <- function(name, default) {
 #' programs need the same processors, this can make a call many times slower. In this case, start R with the environment
 #' variable `OMP_WAIT_POLICY=passive`, or use fewer threads.
 #'
-#' @param threads the largest number of threads for the session; `NULL` to remove the limit; leave it out to read the
-#'   number.
+#' @param threads the largest number of threads for the session; `NULL` to remove the limit; without it, the number is
+#'   only returned.
 #' @return The number of threads. A call that sets the limit returns the previous option, invisibly.
 #' @export
 #' @examples
@@ -81,12 +82,12 @@ choose_backend <- function(backend, predicted = NULL) {
 
 weigh_backends <- function(backend, predicted) {
   backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
-  if (backend == "cpu") return(list(name = "cpu", reason = "asked for"))
+  if (backend == "cpu") return(list(name = "cpu", reason = "requested"))
   if (backend == "cuda") {
     why <- cuda_missing()
-    if (is.null(why)) return(list(name = "cuda", reason = "asked for"))
-    weft_abort("device", "`run = \"cuda\"` cannot run here.", x = paste0("CUDA: ", why, "."),
-               i = "`weft_sitrep()` shows what this machine has; `run = \"cpu\"` gives the same result.")
+    if (is.null(why)) return(list(name = "cuda", reason = "requested"))
+    weft_abort("device", "`run = \"cuda\"` is not available here.", x = paste0("CUDA: ", why, "."),
+               i = "`weft_sitrep()` shows the devices of this machine; `run = \"cpu\"` gives the same result.")
   }
   if (is.null(predicted) || !worth_a_device(predicted$cpu - predicted$cuda)) {
     return(list(name = "cpu", reason = if (is.null(predicted)) "a device would not be faster"
@@ -104,10 +105,10 @@ weigh_backends <- function(backend, predicted) {
 cpu_only <- function(backend, what, plan = NULL) {
   backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if (backend == "cuda") {
-    weft_abort("device", "`run = \"cuda\"` cannot run here.", x = paste(what, "on the CPU only."),
+    weft_abort("device", "`run = \"cuda\"` is not available here.", x = paste(what, "on the CPU only."),
                i = "Use `run = \"cpu\"` or \"auto\".")
   }
-  list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU only"), plan = plan)
+  list(name = "cpu", reason = if (backend == "cpu") "requested" else paste(what, "on the CPU only"), plan = plan)
 }
 
 worth_rates <- 0.05 # seconds on the CPU; a call that takes less does not wait for rates
@@ -170,7 +171,7 @@ devices_for <- function(devices, backend, divided = NULL, again = 0) {
   all <- identical(devices, "all")
   numbers <- is.numeric(devices) && length(devices) %in% 1:64 && !anyNA(devices) && all(devices %in% 0:1023)
   if (!all && !numbers) {
-    abort_input(sprintf("`%s` must be NULL, \"all\" or at most 64 numbers of devices, from 0.", arg),
+    abort_input(sprintf("`%s` must be NULL, \"all\" or at most 64 device numbers, counted from 0.", arg),
                 x = paste0("It is ", describe(devices), "."))
   }
   if (backend != "cuda") return(first_device())
@@ -178,7 +179,7 @@ devices_for <- function(devices, backend, divided = NULL, again = 0) {
   there <- length(open)
   if (all) return(all_devices(divided, utils::head(open, 64L), again))
   if (any(devices >= there)) {
-    abort_input(sprintf("`%s` must be numbers of devices, from 0 to %d here.", arg, there - 1L),
+    abort_input(sprintf("`%s` must be device numbers from 0 to %d.", arg, there - 1L),
                 x = sprintf("There is no device %s.", label_some(as.character(unique(devices[devices >= there])))))
   }
   as.integer(devices)
@@ -203,15 +204,15 @@ all_devices <- function(divided, open, again) {
 #' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `weft_run(devices = )`:
 #' * `NULL` uses one device, which the option `weft.device` chooses. The option `weft.devices` changes this default,
 #'   also for the functions that are built on [kernel_sum()].
-#' * `"all"` uses as many devices as are predicted to pay, which is one for small work. Opening a device takes a third
-#'   of a second, once per session. If this is longer than it saves, `"all"` opens the devices while it works, and later
-#'   calls use them.
-#' * Numbers from 0, in the order of the rows of this table, use exactly these devices, whether this is faster or not.
+#' * `"all"` uses as many devices as are predicted to save time, which is one device for small tasks. Opening a device
+#'   takes a third of a second, once per session. If this is longer than it saves, `"all"` opens the devices while it
+#'   works, and later calls use them.
+#' * Numbers from 0, in the order of the rows of this table, use exactly these devices, even if this is slower.
 #'
 #' The result is the same as on one device: bit for bit for tuples and chains, and up to rounding for [pca()] and direct
 #' kernel sums. Tuples or chains are distributed over the devices, with one host thread per device. If a co-clustering
-#' has fewer chains than devices, the devices share each sweep: each has a share of the nodes with their links, and they
-#' exchange labels and counts. [pca()] gives each device a block of rows, and the devices exchange sums over rows.
+#' has fewer chains than devices, each sweep is distributed: each device has a part of the nodes with their links, and
+#' they exchange labels and counts. [pca()] gives each device a block of rows, and the devices exchange sums over rows.
 #' [kernel_sum()] distributes queries.
 #'
 #' Each device has a copy of the packed data, the table of scores, the points, or, if there are as many chains as
@@ -219,7 +220,7 @@ all_devices <- function(divided, open, again) {
 #'
 #' @return A data frame with one row per device: `name`, `capability`, `processors`, `total` and `available` memory in
 #'   bytes, `driver` and `runtime` versions, and the capabilities that weft was `built_for`. Without a device, the table
-#'   has no rows, and the attribute `"reason"` says why.
+#'   has no rows, and the attribute `"reason"` gives the reason.
 #' @export
 #' @examples
 #' weft_devices()

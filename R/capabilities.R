@@ -12,8 +12,8 @@ capability_lines <- function(file = system.file("capabilities.csv", package = "w
   shown <- paste0("`", sub(",.*", "", table[[1L]]), "()`", setting)
   c(paste0("| ", paste(heads, collapse = " | "), " |"), paste0("|---|", strrep(":-:|", length(heads) - 1L)),
     paste0("| ", shown, " | ", apply(cells, 1L, paste, collapse = " | "), " |"), "",
-    paste("What stays on the CPU, and why (times of one core of a Xeon with AVX-512, measured on 23 November",
-          "2026):"), "",
+    paste("Functions that run only on the CPU, with the reason (times on one core of a Xeon with AVX-512, measured",
+          "on 23 November 2026):"), "",
     sprintf("* %s: %s.", shown, table$why)[nzchar(table$why)], "")
 }
 
@@ -21,6 +21,6 @@ capability_lines <- function(file = system.file("capabilities.csv", package = "w
 capability_section <- function() {
   c("@section What runs where:",
     paste("MPI means `weft_run(ranks = TRUE)`. The functions of mutual information and [pca()] read a DelayedMatrix in",
-          "blocks; the others take it into memory."), "",
+          "blocks; the others load it into memory."), "",
     capability_lines())
 }

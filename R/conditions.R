@@ -29,7 +29,7 @@ bullet <- function(symbol, text) {
 memory_errors <- function(code) {
   withCallingHandlers(code, simpleError = function(e) {
     if (!is_memory_error(e)) return()
-    weft_abort("memory", "R has no memory for a copy that this call makes of the data.",
+    weft_abort("memory", "R cannot allocate memory for a copy of the data.",
                x = paste0(conditionMessage(e), "."),
                i = "Use fewer columns or rows.")
   })
@@ -50,8 +50,8 @@ abort_bug <- function(error, also = NULL) {
              i = paste(c(how_to_report, also), collapse = " "))
 }
 
-how_to_report <- paste("Please report it with the call that led here and what `sessionInfo()` and `weft_sitrep()`",
-                       "print.")
+how_to_report <- paste("Please report it with the call that caused it and the output of `sessionInfo()` and",
+                       "`weft_sitrep()`.")
 
 # The call of the user's that led here: the outermost frame whose function is one of weft's.
 caller_of_weft <- function() {
@@ -86,12 +86,12 @@ raise_native <- function(status, message, column, control) {
   if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
   hint <- switch(status,
     memory = if (about_device_memory(message)) {
-      paste("Use fewer columns or rows, or `run = \"cpu\"`; `options(weft.device_memory =)` bounds what weft takes",
-            "of a shared device.")
+      paste("Use fewer columns or rows, or `run = \"cpu\"`; `options(weft.device_memory =)` limits the memory that",
+            "weft uses on a shared device.")
     } else {
       "Use fewer columns or rows, or end other work on this machine."
     },
-    device = paste0("`weft_sitrep()` shows what this machine has",
+    device = paste0("`weft_sitrep()` shows the devices of this machine",
                     if (identical(control$backend, "cuda") &&
                         !about_ranks(message)) "; `run = \"cpu\"` gives the same result", "."),
     internal = paste("This is a bug in weft.", how_to_report)
@@ -133,10 +133,10 @@ size_text <- function(x) paste(several(nrow(x), "row"), "and", several(ncol(x), 
 
 describe <- function(x) {
   if (is.null(x)) return("NULL")
-  if (is.data.frame(x) && is.list(x)) return(paste("a data frame of", size_text(x)))
-  if (is.object(x) || !is.atomic(x)) return(paste("of class", class(x)[1L]))
+  if (is.data.frame(x) && is.list(x)) return(paste("a data frame with", size_text(x)))
+  if (is.object(x) || !is.atomic(x)) return(paste("an object of class", class(x)[1L]))
   kind <- paste(if (typeof(x) == "integer") "an" else "a", typeof(x))
-  if (is.matrix(x)) return(paste(kind, "matrix of", size_text(x)))
+  if (is.matrix(x)) return(paste(kind, "matrix with", size_text(x)))
   if (length(x) != 1L) return(sprintf("%s vector of length %d", kind, length(x)))
   if (is.character(x) && !is.na(x)) encodeString(x, quote = "\"") else as.character(x %|na|% "NA")
 }
@@ -180,12 +180,12 @@ check_factor <- function(x, what) {
   labels <- attr(x, "levels", exact = TRUE)
   if (is.integer(codes) && is.character(labels) && min(1L, codes, na.rm = TRUE) == 1L &&
         max(0L, codes, na.rm = TRUE) <= length(labels)) return(invisible(x))
-  abort_input(sprintf("%s must be a factor each of whose codes has a level.", what),
-              x = if (!is.integer(codes)) "Its codes are no integers."
-                  else if (!is.character(labels)) "It has no levels that are text."
-                  else sprintf("It has codes from %d to %d, and %d levels.", min(codes, na.rm = TRUE),
+  abort_input(sprintf("%s must be a valid factor: every code needs a level.", what),
+              x = if (!is.integer(codes)) "Its codes are not integers."
+                  else if (!is.character(labels)) "Its levels are not text."
+                  else sprintf("Its codes range from %d to %d, but it has %d levels.", min(codes, na.rm = TRUE),
                                max(codes, na.rm = TRUE), length(labels)),
-              i = "Make it anew with `factor()` from the values that it stands for.")
+              i = "Create it again from the original values with `factor()`.")
 }
 
 # A data frame as a matrix; one whose columns do not fit stays as it is.
@@ -228,9 +228,9 @@ check_dots <- function(..., .allowed = character(), .known = character(), .contr
   wrong <- given[!given %in% .allowed]
   if (!length(wrong)) return(invisible())
   if (!any(nzchar(wrong))) {
-    abort_input("Arguments must be ones that the function has.",
-                x = sprintf("%s too many given without a name.",
-                            if (length(wrong) == 1L) "One was" else paste(length(wrong), "were")))
+    abort_input("Arguments must match those of the function.",
+                x = sprintf("There %s too many without a name.",
+                            if (length(wrong) == 1L) "is one" else paste("are", length(wrong))))
   }
   wrong <- wrong[nzchar(wrong)]
   if (!is.null(.control)) .inside$`control = list` <- names(formals(.control))
@@ -238,7 +238,7 @@ check_dots <- function(..., .allowed = character(), .known = character(), .contr
   abort_input(paste0("Unknown argument `", plain_text(wrong[1L]), "`", meant[1L],
                      if (!endsWith(meant[1L], "?")) "."),
               x = if (length(wrong) > 1L) {
-                paste0("Unknown, too: ", paste0("`", plain_text(wrong[-1L]), "`", meant[-1L], collapse = ", "), ".")
+                paste0("Also unknown: ", paste0("`", plain_text(wrong[-1L]), "`", meant[-1L], collapse = ", "), ".")
               })
 }
 

@@ -12,7 +12,7 @@ readable_file <- function(path, arg, must = "the name of a file that can be read
   abort_input(sprintf("`%s` must be %s.", arg, must),
               x = if (is.null(problem)) paste0("It is ", describe(path), ".")
                   else sprintf("%s %s.", describe(path), problem),
-              i = if (isTRUE(grepl("not a regular file", problem))) "Write what it gives to a file first.")
+              i = if (isTRUE(grepl("not a regular file", problem))) "Write its content to a file first.")
 }
 
 # NULL, or why a file cannot be read, as what follows its name: "does not exist".
@@ -38,7 +38,7 @@ from_file <- function(read, path) {
 
 abort_cut_short <- function(path, what) {
   abort_input(sprintf("'%s' could not be read to its end.", basename(path)), x = what,
-              i = "It is damaged, or cut short.")
+              i = "It is damaged or truncated.")
 }
 
 # At most `most` bytes more of an open file; none at its end. The user can stop between two pieces.
@@ -76,7 +76,7 @@ whole_bytes <- function(path, arg, must, most) {
     parts[[length(parts) + 1L]] <- bytes
     ask <- min(8 * ask, 2^26)
   }
-  if (!gzip_ends(path, total)) abort_cut_short(path, "The compressed data stop too early.")
+  if (!gzip_ends(path, total)) abort_cut_short(path, "The compressed data end too early.")
   do.call(c, c(parts, list(raw())))
 }
 

@@ -5,7 +5,7 @@
 #'
 #' @param x a numeric matrix; without missing values if the function that uses it requires that.
 #' @param precision `"double"`, or `"single"` to keep it as 32-bit floats.
-#' @param handle what `weft_upload()` or [mi_pack()] returned.
+#' @param handle an object returned by `weft_upload()` or [mi_pack()].
 #' @return `weft_upload()`: an object of class `weft_device_matrix` with `dim` and `dimnames`; `as.matrix()` brings the
 #'   numbers back. `weft_free()`: `NULL`, invisibly.
 #' @export
@@ -35,7 +35,8 @@ weft_free <- function(handle) {
   pointer <- handle_pointer(handle)
   if (inherits(handle, "weft_mi_pack") && !is.null(pointer)) return(invisible(.Call(C_weft_mi_pack_free, pointer)))
   if (inherits(handle, "weft_device_matrix") && !is.null(pointer)) return(invisible(.Call(C_weft_free, pointer)))
-  abort_input("`handle` must come from `weft_upload()` or `mi_pack()`.", x = paste0("It is ", describe(handle), "."))
+  abort_input("`handle` must be an object returned by `weft_upload()` or `mi_pack()`.",
+              x = paste0("It is ", describe(handle), "."))
 }
 
 # What a handle points to, which may be gone; NULL where it is no handle.
@@ -46,7 +47,7 @@ handle_pointer <- function(x) {
 
 # A part of the list around a handle. R asks every object of the class for its dim(), even one that was tampered with.
 handle_part <- function(x, part) {
-  if (is.list(x)) unclass(x)[[part]] else abort_changed("x", "the list around the handle")
+  if (is.list(x)) unclass(x)[[part]] else abort_changed("x", "the list around the handle is damaged")
 }
 
 #' @export
@@ -57,8 +58,8 @@ dimnames.weft_device_matrix <- function(x) handle_part(x, "dimnames")
 #' @export
 as.matrix.weft_device_matrix <- function(x, ...) {
   if (!is_resident(x)) {
-    abort_input("`x` must be on the device.", x = "It was freed, or belongs to another R session.",
-                i = "Make it again with `weft_upload()`.")
+    abort_input("`x` must be on the device.", x = "It was freed or belongs to another R session.",
+                i = "Create it again with `weft_upload()`.")
   }
   out <- .Call(C_weft_download, x$pointer, run_control("cuda", task = "Downloading"))
   dimnames(out) <- dimnames(x)
@@ -112,8 +113,9 @@ weft_file <- function(path, ncol, type = c("double", "float"), layout = c("row",
   found <- file.size(path) / number_bytes(type) / ncol
   if (is.null(nrow)) nrow <- found
   if (nrow != round(nrow) || nrow > found) {
-    abort_input(sprintf("`path` must hold a whole number of rows of %.0f numbers of type \"%s\".", ncol, type),
-                x = sprintf("It has %.0f bytes: %.10g rows.", file.size(path), found),
+    abort_input(sprintf("`path` must contain a whole number of rows, each with %.0f numbers of type \"%s\".", ncol,
+                        type),
+                x = sprintf("It has %.0f bytes, which are %.10g rows.", file.size(path), found),
                 i = "Check `ncol`, `nrow` and `type`.")
   }
   new_result(class = "weft_file", list(path = normalizePath(path), dim = c(nrow, ncol), type = type, layout = layout))
@@ -131,11 +133,12 @@ whole_file <- function(x) {
   fine <- one("path", parts$path) && one("type", c("double", "float")) && one("layout", c("row", "column")) &&
     is.double(size) &&
     length(size) == 2L && all(is.finite(size)) && all(size >= c(0, 1)) && all(size == round(size)) && !is.na(parts$path)
-  if (!fine) abort_input("The file must be as `weft_file()` described it.", i = "Describe it again with `weft_file()`.")
+  if (!fine) abort_input("The file description must be unchanged since `weft_file()` returned it.",
+                         i = "Call `weft_file()` again.")
   there <- file.size(parts$path) %/% number_bytes(parts$type) # checked before memory is requested
   if (!is.na(there) && prod(size) > there) {
     abort_input(sprintf("'%s' ends after %.0f numbers; %.0f are needed.", parts$path, there, prod(size)),
-                i = "It has been truncated since `weft_file()` described it.")
+                i = "It was truncated after the call of `weft_file()`.")
   }
   parts
 }
@@ -148,7 +151,7 @@ as.matrix.weft_file <- function(x, ...) {
   d <- dim(x)
   if (any(d > .Machine$integer.max)) {
     abort_input("A matrix in memory must have at most 2147483647 rows and columns.",
-                x = sprintf("The file has %.0f and %.0f.", d[1L], d[2L]))
+                x = sprintf("The file has %.0f rows and %.0f columns.", d[1L], d[2L]))
   }
   if (x$layout == "row") t(matrix(read_numbers(x, 0, prod(d)), d[2L], d[1L]))
   else matrix(read_numbers(x, 0, prod(d)), d[1L], d[2L])
@@ -165,7 +168,7 @@ as.matrix.weft_file <- function(x, ...) {
     j <- check_block(j, d[2L], "j")
     matrix(read_numbers(x, (j[1L] - 1) * d[1L], length(j) * d[1L]), d[1L], length(j))
   } else {
-    abort_input(sprintf("A file with layout \"%s\" is read by consecutive %ss: x[%s].", x$layout,
+    abort_input(sprintf("A file with layout \"%s\" must be indexed by consecutive %ss: x[%s].", x$layout,
                         x$layout, if (by_row) "i, " else ", j"))
   }
 }

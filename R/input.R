@@ -41,7 +41,7 @@ categorical_column <- function(column, name, arg) {
   abort_input(
     sprintf("Every column of `%s` must be a factor, logical, character, integer or whole number.", arg),
     x = sprintf("Column `%s` is %s.", name, describe(column)),
-    i = "Leave it out, or turn it into a factor."
+    i = "Remove it, or convert it into a factor."
   )
 }
 
@@ -74,7 +74,7 @@ for_blocks <- function(input, f, block_bytes = 2^28) {
 factor_of <- function(class, arg) {
   refuse <- function(e) {
     abort_input(sprintf("`%s` must be a factor or a vector of categories, one value per row of `x`.", arg),
-                x = sprintf("It is %s, whose values have no text.", describe(class)),
+                x = sprintf("It is %s, which cannot be converted to text.", describe(class)),
                 i = "Use `factor()` or `unclass()`.")
   }
   tryCatch(as.factor(class), error = refuse, warning = refuse)
@@ -86,9 +86,9 @@ class_input <- function(class, x, n, arg = "class") {
     samples <- container_samples(x)
     known <- names(samples)
     if (!class %in% known) {
-      abort_input(sprintf("`%s` must name a column of `%s`, or have one value per sample.", arg,
+      abort_input(sprintf("`%s` must be the name of a column in `%s`, or have one value per sample.", arg,
                           container_samples_name(x)),
-                  x = sprintf("There is no \"%s\".", class), i = paste0("There are ", label_some(known), "."))
+                  x = sprintf("There is no \"%s\".", class), i = paste0("Available: ", label_some(known), "."))
     }
     class <- samples[[class]]
   }
@@ -101,14 +101,14 @@ class_input <- function(class, x, n, arg = "class") {
   check_factor(class, sprintf("`%s`", arg))
   if (length(class) != n) {
     abort_input(
-      sprintf("`%s` must have one value per row of `x`: %d.", arg, n), x = sprintf("It has %d.", length(class)),
+      sprintf("`%s` must have one value per row of `x` (%d).", arg, n), x = sprintf("It has %d.", length(class)),
       i = if (identical(length(class), ncol(x))) # a list of blocks has none
-            "`x` has as many columns: are the samples in its columns? Then use `t(x)`."
+            "`x` has this number of columns. If they are the samples, use `t(x)`."
     )
   }
   if (is.double(class) && !is.object(class) && any(class != round(class) | is.infinite(class), na.rm = TRUE)) {
-    abort_input(sprintf("`%s` must hold categories.", arg), x = "It has numbers with a fraction.",
-                i = "Turn it into a factor, for example with `cut()`.")
+    abort_input(sprintf("`%s` must contain categories.", arg), x = "It contains fractional numbers.",
+                i = "Convert it into a factor, for example with `cut()`.")
   }
   class <- if (is.object(class) && !is.factor(class)) factor_of(class, arg) else as.factor(sortable_text(class))
   if (!all(tabulate(class, nlevels(class)) > 0L)) class <- droplevels(class)

@@ -69,9 +69,9 @@ weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, remove = FAL
     return(invisible())
   }
   if (!is.null(from) && !dir.exists(check_text(from, "from"))) {
-    abort_input("`from` must be a folder with wheels.", x = sprintf("There is no folder %s.", describe(from)))
+    abort_input("`from` must be a folder with Python wheels.", x = sprintf("There is no folder %s.", describe(from)))
   }
-  if (is.null(root)) abort_input("This installation of weft has no sources of the CUDA object.",
+  if (is.null(root)) abort_input("This installation of weft does not contain the sources of the CUDA object.",
                                  i = "Install weft from source.")
   arch <- checked_arch(arch)
   tools <- needed_tools()
@@ -86,7 +86,7 @@ weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, remove = FAL
   finished <- TRUE
   missing <- cuda_missing()
   message(if (is.null(missing)) "The CUDA back end is ready; weft_sitrep() shows the devices."
-          else paste0("The CUDA object is built; it cannot be used yet: ", missing))
+          else paste0("The CUDA object was built, but cannot be used yet: ", missing))
   invisible(object)
 }
 
@@ -109,20 +109,20 @@ checked_arch <- function(arch) {
     found <- device_report("compute_cap")
     arch <- gsub(".", "", unique(found), fixed = TRUE)
     if (!length(arch)) {
-      abort_input("`arch` must be given on a machine without a device.", x = "nvidia-smi lists none.",
+      abort_input("`arch` must be given on a machine without a GPU.", x = "`nvidia-smi` lists no GPU.",
                   i = "For example `arch = \"90\"` for an H100 or H200.")
     }
   }
   arch <- as.character(arch)
   if (!length(arch) || anyNA(arch) || !all(grepl("^[0-9]{2,3}$", arch)) || any(as.integer(arch) < 75L)) {
-    abort_input("`arch` must be compute capabilities from 75 on, as in \"90\".",
+    abort_input("`arch` must contain compute capabilities of at least 75, such as \"90\".",
                 x = sprintf("It is %s.", toString(arch)))
   }
   driver <- suppressWarnings(as.numeric(sub("[.].*", "", device_report("driver_version"))))
   if (length(driver) && any(driver < least_driver, na.rm = TRUE)) {
-    abort_input(sprintf("The driver must be of version %d or later.", least_driver),
-                x = sprintf("It is %.0f.", min(driver)),
-                i = "Ask the administrator of this machine for a newer driver, or a CUDA toolkit that suits this one.")
+    abort_input(sprintf("The NVIDIA driver must have version %d or later.", least_driver),
+                x = sprintf("Its version is %.0f.", min(driver)),
+                i = "Ask the administrator of this machine for a newer driver, or a CUDA toolkit that fits this one.")
   }
   arch
 }
@@ -137,8 +137,8 @@ device_report <- function(what) {
 }
 
 needed_tools <- function() {
-  if (Sys.info()[["sysname"]] != "Linux") abort_input("`weft_install_cuda()` is for Linux.",
-                                                      x = sprintf("This is %s.", Sys.info()[["sysname"]]))
+  if (Sys.info()[["sysname"]] != "Linux") abort_input("`weft_install_cuda()` only works on Linux.",
+                                                      x = sprintf("This system is %s.", Sys.info()[["sysname"]]))
   names <- c("python3", "make")
   found <- Sys.which(names)
   if (any(!nzchar(found))) abort_input("`weft_install_cuda()` needs python3 and make.",
@@ -160,12 +160,12 @@ agreed <- function(ask, from, root) {
   message(paste(sprintf("  %-20s %-11s %4.0f MB", cuda_wheels$package, cuda_wheels$version, cuda_wheels$megabytes),
                 collapse = "\n"))
   message(sprintf(paste0("from %s into %s,\nand build weft's CUDA object there. ",
-                         "It needs 4 GB of disk while it works, and keeps 1.2 GB."),
+                         "It needs 4 GB of disk space while it runs, and 1.2 GB afterwards."),
                   from %||% "the index that pip uses (PyPI)", root))
   message("The wheels are under NVIDIA's own licence: https://docs.nvidia.com/cuda/eula/")
   if (!ask) return(TRUE)
   if (!interactive()) abort_input("`weft_install_cuda()` asks before it downloads anything.",
-                                  i = "In scripts: `weft_install_cuda(ask = FALSE)`.")
+                                  i = "In a script, use `weft_install_cuda(ask = FALSE)`.")
   isTRUE(utils::askYesNo("Go on?"))
 }
 
@@ -185,9 +185,10 @@ run_tool <- function(program, args, what, quiet, env = character()) {
   to <- if (quiet) log else ""
   status <- system2(program, args, stdout = to, stderr = to, env = c(without_r_libraries(), env))
   if (status == 0L) return(invisible())
-  last <- if (quiet) utils::tail(grep("[^ ]", readLines(log, warn = FALSE), value = TRUE), 5L) else "See above."
+  last <- if (quiet) utils::tail(grep("[^ ]", readLines(log, warn = FALSE), value = TRUE),
+                                 5L) else "The output above shows the reason."
   abort_input(sprintf("%s: this failed.", what), x = plain_text(paste(last, collapse = "\n")),
-              i = "`quiet = FALSE` shows the whole output.")
+              i = "`quiet = FALSE` shows the complete output.")
 }
 
 # Python's pip without what may lie in the working folder, in PYTHONPATH or in the user's own packages (-I).
@@ -219,11 +220,11 @@ fetch_wheels <- function(python, root, from, quiet) {
     writeLines(wheel_requirements(), "wheels.txt")
     run_tool(python, c(pip_alone, "install", "--no-deps", "--no-compile", "--only-binary", ":all:", "--require-hashes",
                        "--target", shQuote(target), where, "-r", "wheels.txt"),
-             "Fetching (minutes)", quiet)
+             "Downloading (takes minutes)", quiet)
   })
   toolkit <- file.path(target, "nvidia", "cu13")
-  if (!file.exists(file.path(toolkit, "bin", "nvcc"))) abort_input("The wheels must hold nvcc.",
-                                                                   x = sprintf("There is none in %s.", toolkit))
+  if (!file.exists(file.path(toolkit, "bin", "nvcc"))) abort_input("The wheels must contain nvcc.",
+                                                                   x = sprintf("It was not found in %s.", toolkit))
   toolkit
 }
 

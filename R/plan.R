@@ -62,8 +62,9 @@ dry_plan <- function(name, chosen, also = list()) {
 print.weft_plan <- function(x, ...) {
   shown <- c("function", "engine", "backend", "seconds", "bytes", "reason")
   if (!is.data.frame(x) || !all(shown %in% names(x)) || nrow(x) != 1L) return(print_as_frame(x, 6L))
-  for (name in c("function", "engine", "backend", "reason")) if (!is.character(x[[name]])) abort_changed("x", name)
-  for (name in c("seconds", "bytes")) if (!is.numeric(x[[name]])) abort_changed("x", name)
+  damaged <- function(name) abort_changed("x", sprintf("its column `%s` is damaged", name))
+  for (name in c("function", "engine", "backend", "reason")) if (!is.character(x[[name]])) damaged(name)
+  for (name in c("seconds", "bytes")) if (!is.numeric(x[[name]])) damaged(name)
   size <- c(if (!is.na(x$seconds)) paste("about", seconds_text(x$seconds)), if (!is.na(x$bytes)) bytes_text(x$bytes),
             if (is.numeric(x[["sets"]])) paste(thousands(x[["sets"]]), "parent sets"))
   cat_wrapped(sprintf("%s() would run on %s%s%s: %s", x$`function`, if (x$backend == "cpu") "the CPU" else "a device",

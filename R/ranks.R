@@ -70,8 +70,8 @@ ranks_start <- function() {
     mpi <- .Call(C_weft_mpi, libs_dir())
     if (!attr(mpi, "available")) {
       weft_abort("device", "A distributed job needs weft's MPI engine.", x = paste0("MPI: ", mpi, "."),
-                 i = paste("Install Open MPI or MPICH (libopenmpi-dev), then weft again;",
-                           "`WEFT_MPI=yes` makes its installation say what is wrong."))
+                 i = paste("Install Open MPI or MPICH (libopenmpi-dev), then reinstall weft;",
+                           "with `WEFT_MPI=yes` the installation reports what is wrong."))
     }
     me <- .Call(C_weft_ranks_start, run_control())
     if (is.null(ranks$me)) reg.finalizer(ranks, see_out, onexit = TRUE)
@@ -84,7 +84,7 @@ ranks_start <- function() {
   ranks$me
 }
 
-see_out <- function(e) .Call(C_weft_ranks_stop, reason_to_stop("Its script ended within the call."))
+see_out <- function(e) .Call(C_weft_ranks_stop, reason_to_stop("Its script ended during the call."))
 
 # A script's error anywhere ends all ranks; R itself prints the message before this runs.
 end_job_on_error <- function(rank) {
@@ -174,8 +174,8 @@ compare_calls <- function(all) {
   }
   if (any(numbers != numbers[1L])) {
     apart <- split(seq_along(numbers) - 1L, numbers)
-    each <- sprintf("`%s()` is the call number %s of %s", calls[1L], names(apart), vapply(apart, name_ranks, ""))
-    abort_apart("All ranks must have made the same distributed calls before.", paste(each, collapse = ", "))
+    each <- sprintf("`%s()` is call number %s on %s", calls[1L], names(apart), vapply(apart, name_ranks, ""))
+    abort_apart("All ranks must make the same distributed calls in the same order.", paste(each, collapse = ", "))
   }
   compare_said(lapply(all, `[[`, "said"))
 }
@@ -191,7 +191,7 @@ compare_said <- function(said) {
   quoted <- ifelse(grepl(" ", names(apart), fixed = TRUE), names(apart), sprintf("`%s`", names(apart)))
   each <- sprintf("%s (%s)", quoted, vapply(apart, name_ranks, ""))
   abort_apart(sprintf("All ranks must call `%s()` with the same arguments.", this_call()),
-              paste("Not as on rank 0:", paste(each, collapse = ", ")), arguments = names(apart), ranks = apart)
+              paste("Different from rank 0:", paste(each, collapse = ", ")), arguments = names(apart), ranks = apart)
 }
 
 this_call <- function() utils::tail(c("", ranks$calls), 1L)
@@ -241,7 +241,7 @@ note_error <- function(text) {
 }
 
 # The function, and in further lines why it stopped. R does not distinguish an error that comes twice from none.
-reason_to_stop <- function(none = "An interrupt, or the same error as before.") {
+reason_to_stop <- function(none = "Interrupted, or the same error as before.") {
   last <- geterrmessage()
   why <- if (!is.null(ranks$why) && last == ranks$why$before) ranks$why$text
          else if (!identical(last, ranks$error_before)) sub("\n+$", "", last)
@@ -260,12 +260,12 @@ abort_stopped <- function(message, how = NULL, why = NULL) {
   first <- which(nzchar(why))[1L]
   if (is.na(first)) {
     ended <- which(how == 2L) - 1L
-    if (length(ended)) message <- sprintf("This call needs %s, whose script has ended.", name_ranks(ended))
+    if (length(ended)) message <- sprintf("This call needs %s, but the script there has ended.", name_ranks(ended))
     weft_abort("ranks", message, i = "Every rank must make every distributed call.", ranks = ended)
   }
   text <- strsplit(why[first], "\n", fixed = TRUE)[[1L]]
   inside <- if (nzchar(text[1L])) sprintf(" in `%s()`", text[1L]) else ""
-  weft_abort("ranks", sprintf("Rank %d stopped%s, and with it this call on all ranks.", first - 1L, inside),
+  weft_abort("ranks", sprintf("Rank %d stopped%s, which ended this call on all ranks.", first - 1L, inside),
              x = paste(text[-1L], collapse = "\n"), i = "All ranks can continue with their next distributed call.",
              ranks = which(nzchar(why)) - 1L)
 }

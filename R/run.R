@@ -1,25 +1,26 @@
 #' How a call runs
 #'
-#' The argument `run` says where and how a function does its work: on the CPU or a GPU, with how many threads, with a
-#' progress bar. Most calls need only `run = "cpu"` or `run = "cuda"`; for other settings, `run = weft_run(...)`. No
-#' setting changes a result beyond rounding.
+#' The argument `run` controls how a function runs: on the CPU or a GPU, the number of threads, a progress bar. Most
+#' calls need only `run = "cpu"` or `run = "cuda"`; for other settings, use `run = weft_run(...)`, which returns a list
+#' of settings. Except for rounding, no setting changes a result.
 #'
-#' Every function of weft that does long work takes `run`. It may be `NULL` for the settings of the session (see
-#' [weft_options]); `"cpu"`, `"cuda"` or `"auto"` for a back end; what `weft_run()` returns; or a `BPPARAM` of
-#' BiocParallel, whose number of workers becomes the number of threads. A function ignores settings that it cannot use:
-#' a function without code for several devices runs on one device, and `memory` matters only if a help page says so. If
-#' you name a back end that cannot be used, this is an error.
+#' Every function of weft with long computations has the argument `run`. It may be `NULL` for the settings of the
+#' session (see [weft_options]); `"cpu"`, `"cuda"` or `"auto"` for a back end; an object returned by `weft_run()`; or a
+#' `BPPARAM` of BiocParallel, whose number of workers becomes the number of threads. A function ignores settings that it
+#' cannot use: a function without code for several devices runs on one device, and `memory` matters only if a help page
+#' says so. If the requested back end is not available, the function stops with an error.
 #'
 #' @param backend `"auto"`, `"cpu"` or `"cuda"`; `NULL` for the session's, see [weft_backend()].
 #' @param devices `NULL` for one CUDA device, `"all"`, or numbers of devices from 0; see [weft_devices()].
-#' @param ranks whether the ranks of a job share the work; all ranks must make the same call, see [weft_ranks()].
+#' @param ranks whether to distribute the work over the ranks of a job, which must all make the same call; see
+#'   [weft_ranks()].
 #' @param threads the number of threads, or a `BPPARAM` with as many workers; `NULL` for the session's, see
 #'   [weft_threads()].
 #' @param memory the number of bytes that the call may use in addition to its input; `NULL` for the default of the
 #'   function.
 #' @param progress whether to show a progress bar; `NULL` for the option `weft.progress`, whose default is to show it
 #'   only in interactive sessions. A function(done, total) is called in place of a bar.
-#' @param verbose whether to print where the work runs, and why.
+#' @param verbose whether to print the chosen back end, with the reason.
 #' @param dry_run whether to return a prediction of the work instead of the result; see below.
 #' @return A list of class `weft_run`.
 #' @section Dry runs: With `dry_run = TRUE`, a function with several engines checks its arguments, chooses an engine,
@@ -58,15 +59,15 @@ as_run <- function(run = NULL, ranks = FALSE, dry_run = FALSE) {
   else if (is_word(run) && run %in% backends) run <- weft_run(run)
   else if (inherits(run, "BiocParallelParam")) run <- weft_run(threads = run)
   else if (!inherits(run, "weft_run") || !identical(names(run), names(formals(weft_run)))) {
-    abort_input("`run` must be NULL, \"cpu\", \"cuda\", \"auto\", what `weft_run()` returns, or a BPPARAM.",
+    abort_input("`run` must be NULL, \"cpu\", \"cuda\", \"auto\", an object returned by `weft_run()`, or a BPPARAM.",
                 x = paste0("It is ", describe(run), "."))
   }
   if (run$ranks && !ranks) {
-    abort_input("`weft_run(ranks = TRUE)` must be given to a function that ranks share.",
-                i = "`?weft_ranks` lists these functions; each rank can call this one by itself.")
+    abort_input("`weft_run(ranks = TRUE)` must only be given to a function that runs over ranks.",
+                i = "`?weft_ranks` lists these functions. Each rank can call this function independently.")
   }
   if (run$dry_run && !dry_run) {
-    abort_input("`weft_run(dry_run = TRUE)` must be given to a function that predicts its work.",
+    abort_input("`weft_run(dry_run = TRUE)` must only be given to a function with dry runs.",
                 i = paste("These are mi_rank(), mi_pairs(), mi_triples(), mi_tuples(), mi_matrix(), mi_network(),",
                           "mi_select(), bn_scores(), bn_learn(), bn_exact(), bn_search(), irm(), pca(), regulation(),",
                           "kernel_sum() and gene_network()."))
@@ -90,16 +91,16 @@ workers_of <- function(param) {
 check_control <- function(control, settings) {
   known <- names(formals(settings))
   named <- is.list(control) && !is.object(control) && (!length(control) || !is.null(names(control)))
-  if (!named) abort_input("`control` must be a list of settings by name.", x = paste0("It is ", describe(control), "."))
+  if (!named) abort_input("`control` must be a named list of settings.", x = paste0("It is ", describe(control), "."))
   wrong <- setdiff(names(control), known)
   if (length(wrong)) {
     like <- most_alike(wrong[1L], known)
     abort_input(paste0("Unknown setting `", plain_text(wrong[1L]), "` in `control`",
                        if (length(like)) sprintf("; did you mean `%s`?", like) else "."),
-                i = sprintf("There are %s.", label_some(known, 20L)))
+                i = sprintf("Available: %s.", label_some(known, 20L)))
   }
   if (anyDuplicated(names(control))) {
-    abort_input("`control` must be a list that holds each setting once.",
+    abort_input("`control` must contain each setting only once.",
                 x = sprintf("%s occurs more than once.", label_some(names(control)[duplicated(names(control))])))
   }
   structure(do.call(settings, control, quote = TRUE), given = names(control))
@@ -117,7 +118,7 @@ print.weft_run <- function(x, ...) {
   set <- Filter(function(setting) !is.null(setting) && !isFALSE(setting), unclass(x))
   cat_wrapped(if (length(set)) paste0("weft_run: ", paste(names(set), vapply(set, describe, ""), sep = " = ",
                                                           collapse = ", "))
-              else "weft_run: the settings of the session")
+              else "weft_run: settings of the session")
   invisible(x)
 }
 

@@ -53,7 +53,7 @@ print.weft_sitrep <- function(x, ...) {
     line(FALSE, "CUDA", x$cuda_reason)
     if (!is.null(x$build$CUDA)) cat("    at installation: ", x$build$CUDA, "\n", sep = "")
     if (startsWith(x$cuda_reason, "weft was installed without it")) {
-      cat("    weft_install_cuda() builds it where a driver is, without a toolkit\n")
+      cat("    weft_install_cuda() builds it on a machine with a driver, without a toolkit\n")
     }
   }
   line(x$mpi, "MPI", x$mpi_text)

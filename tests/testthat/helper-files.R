@@ -130,11 +130,11 @@ put_odd <- function(kind, path) {
     folder = dir.create(path),
     "link to a device" = file.symlink("/dev/zero", path),
     "link to a pipe" = made("mkfifo", shQuote(to <- tempfile())) && file.symlink(to, path),
-    "link of the system's" = file.symlink("/proc/self/fd/1", path),
+    "system link" = file.symlink("/proc/self/fd/1", path),
     "link to itself" = file.symlink(path, path)
   )
 }
-odd_kinds <- c("pipe", "zero", "folder", "link to a device", "link to a pipe", "link of the system's", "link to itself")
+odd_kinds <- c("pipe", "zero", "folder", "link to a device", "link to a pipe", "system link", "link to itself")
 
 # What stands at a path, without following a link.
 kind_at <- function(path) system2("stat", c("-c", "%F", shQuote(path)), stdout = TRUE)

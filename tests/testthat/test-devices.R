@@ -263,7 +263,7 @@ test_that("devices are NULL, all or numbers that there are", {
   withr::local_options(weft.device = NULL, weft.devices = NULL)
   expect_identical(weft:::devices_for(NULL, "cuda"), 0L)
   for (bad in list("both", -1, 0.5, NA_real_, numeric(), list(0), rep(0, 65))) {
-    expect_error(weft:::devices_for(bad, "cpu"), class = "weft_error_input", regexp = "numbers of devices")
+    expect_error(weft:::devices_for(bad, "cpu"), class = "weft_error_input", regexp = "device numbers")
   }
   expect_identical(weft:::devices_for("all", "cpu"), 0L)
   withr::local_options(weft.devices = "none")

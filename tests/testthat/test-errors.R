@@ -50,7 +50,7 @@ test_that("an error is about the call as it was written", {
   m[1, 2] <- 9
   expect_error(mi_network(m), "symmetric: \\[1, 2\\] is 9", class = "weft_error_input")
   names(x) <- c("a", "a")
-  expect_error(mi_pairs(x, rep(0:1, 2), features = "a"), "Twice: `a`", class = "weft_error_input")
+  expect_error(mi_pairs(x, rep(0:1, 2), features = "a"), "Duplicated: `a`", class = "weft_error_input")
 })
 
 test_that("what R has no memory for is a classed error", {
@@ -95,7 +95,7 @@ test_that("names of other packages are errors that say what is meant here", {
   said <- expect_error(mi_rank(x, mtcars$am, eval.points = 1), "Unknown argument `eval.points`\\.",
                        class = "weft_error_input")
   expect_false(grepl("mean", conditionMessage(said))) # what another function has is not offered
-  expect_error(discretize(x, 3), "Give a number of bins as `bins = 3`", fixed = TRUE, class = "weft_error_input")
+  expect_error(discretize(x, 3), "use `bins = 3`", fixed = TRUE, class = "weft_error_input")
   expect_error(gene_network(x, mtcars$am, max_same = 1),
                "`steps = list(quality = list(control = list(max_same = )))`", fixed = TRUE, class = "weft_error_input")
   expect_error(gene_network(x, mtcars$am, method = "clr"), "`steps = list(network = list(method = ))`", fixed = TRUE,
@@ -131,7 +131,7 @@ test_that("nodes without names, tiers that are no names and functions called as 
   nodes <- c("a", NA)
   expect_error(bn_cpdag(matrix(0, 2, 2, dimnames = list(nodes, nodes))), "names are missing",
                class = "weft_error_input")
-  expect_error(bn_prior(c("a", "b"), tiers = list(mtcars, 1)), "every node in one tier", class = "weft_error_input")
+  expect_error(bn_prior(c("a", "b"), tiers = list(mtcars, 1)), "every node to one tier", class = "weft_error_input")
   expect_error(irm_log_posterior(diag(3), 1:3, 1:3, missing = function(...) stop("called")), class = "weft_error_input")
   table <- mi_network(mtcars, "clr", estimator = "pearson")
   expect_error(network_tables(table, which = function(...) "x"), "one of \"network\"", class = "weft_error_input")

@@ -11,7 +11,7 @@ test_that("what is no regular file is not read, whatever reads it", {
     for (kind in c(odd_kinds, "nothing", "link to nothing")) {
       path <- file.path(folder, paste0(name, match(kind, odd_kinds, 0), kind == "nothing", reader$ending))
       there <- switch(kind, nothing = TRUE, "link to nothing" = file.symlink(file.path(folder, "none"), path),
-                      if (kind == "link of the system's") FALSE else put_odd(kind, path))
+                      if (kind == "system link") FALSE else put_odd(kind, path))
       # folders that are imported hold other files
       if (!isTRUE(there) || kind == "folder" && name %in% c("market", "h5ad", "tenx_matrix")) next
       error <- tryCatch(reader$read(path), error = identity)

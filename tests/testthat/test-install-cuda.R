@@ -78,11 +78,11 @@ test_that("what fails is named, with the last words of the program, and leaves n
 
 test_that("arguments, devices and drivers are looked at before anything is fetched", {
   there <- machine(python3 = pip("echo called; exit 1"), make = make, "nvidia-smi" = "exit 9")
-  expect_error(weft_install_cuda(ask = FALSE), "`arch` must be given on a machine without a device",
+  expect_error(weft_install_cuda(ask = FALSE), "`arch` must be given on a machine without a GPU",
                class = "weft_error_input")
-  expect_error(weft_install_cuda("sm_90", ask = FALSE), "`arch` must be compute capabilities",
+  expect_error(weft_install_cuda("sm_90", ask = FALSE), "must contain compute capabilities",
                class = "weft_error_input")
-  expect_error(weft_install_cuda("61", ask = FALSE), "`arch` must be compute capabilities", class = "weft_error_input")
+  expect_error(weft_install_cuda("61", ask = FALSE), "must contain compute capabilities", class = "weft_error_input")
   expect_error(weft_install_cuda("90", ask = NA), "`ask` must be TRUE or FALSE", class = "weft_error_input")
   expect_error(weft_install_cuda("90", from = "/no/such"), "`from` must be a folder", class = "weft_error_input")
   skip_if(interactive())

@@ -22,7 +22,7 @@ test_that("a score that C does not know is an internal error", {
   expect_identical(dim(call(problem)), c(2L, 2L))
   expect_error(call(replace(problem, "score", "other")), "no kind \"other\"", class = "weft_error_internal")
   expect_error(call(replace(problem, "score", 1L)), "`score`", class = "weft_error_internal")
-  expect_error(call(problem[names(problem) != "ess"]), "lacks the element `ess`", class = "weft_error_internal")
+  expect_error(call(problem[names(problem) != "ess"]), "has no element `ess`", class = "weft_error_internal")
   expect_error(call(replace(problem, "levels", list(2L))), "`levels`", class = "weft_error_internal")
 })
 
@@ -58,7 +58,7 @@ test_that("kinds of mutual information that C does not know are internal errors"
     expect_false(is.null(call(how)))
     expect_error(call(replace(how, 1L, "other")), "no kind \"other\"", class = "weft_error_internal")
     for (name in names(how)) {
-      lacks <- sprintf("lacks the element `%s`", name)
+      lacks <- sprintf("has no element `%s`", name)
       expect_error(call(how[names(how) != name]), lacks, class = "weft_error_internal")
     }
     expect_error(call(c(how, other = 1)), "`other`, which is unknown", class = "weft_error_internal")

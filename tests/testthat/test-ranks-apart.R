@@ -207,7 +207,7 @@ test_that("a rank that quits within a call, or has a handler of its own that doe
       'cat(sprintf("rank %d: %s\\n", me, said))'))
     said <- grep("^rank ", out, value = TRUE)
     expect_setequal(sub(",.*", "", said), sprintf("rank %d: Rank 1 stopped in `irm()`", c(0, 2)))
-    expect_match(said, if (how == "quit(status = 0)") "script ended within the call" else "disk full")
+    expect_match(said, if (how == "quit(status = 0)") "script ended during the call" else "disk full")
   }
 })
 

@@ -10,7 +10,7 @@ test_that("what ranks do not do is said, and what MPI fails at has nothing to do
   x <- matrix(1:6 / 6, 3)
   expect_error(kernel_sum(x, bandwidth = 1, rel_error = 0.1, run = weft_run(ranks = TRUE),
                           control = list(nodes = "series")),
-               class = "weft_error_input", regexp = "bounds or samples")
+               class = "weft_error_input", regexp = "need `nodes`")
   fails <- function(message, backend) weft:::raise_native("device", message, NA_real_, list(backend = backend))
   for (backend in c("cpu", "cuda")) {
     error <- expect_error(fails("MPI_Allgather failed: no", backend), class = "weft_error_device",

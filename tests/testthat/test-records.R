@@ -9,13 +9,13 @@ test_that("a record must have the names that are read, and no others", {
   expect_length(matrix_under(control), 9)
   expect_length(matrix_under(rev(control)), 9)
   for (name in names(control)) {
-    expect_error(matrix_under(control[names(control) != name]), paste0("`control` lacks the element `", name, "`"),
+    expect_error(matrix_under(control[names(control) != name]), paste0("`control` has no element `", name, "`"),
                  class = "weft_error_internal", fixed = TRUE)
   }
   expect_error(matrix_under(c(control, list(other = 1))), "`other`, which is unknown", class = "weft_error_internal")
   expect_error(matrix_under(c(control, control["poll"])), "`poll`, which is unknown", class = "weft_error_internal")
   expect_error(matrix_under(unname(control)), "have no names", class = "weft_error_internal")
-  expect_error(matrix_under(unlist(control["poll"])), "must be a list", class = "weft_error_internal")
+  expect_error(matrix_under(unlist(control["poll"])), "must be a", class = "weft_error_internal")
 })
 
 test_that("a record's values must have their types", {

@@ -40,7 +40,7 @@ test_that("another format, or none, is refused by what reads a result", {
 
 test_that("what is no result is not asked for its format", {
   expect_error(bn_features(data$levels), class = "weft_error_input",
-               regexp = "must be what `bn_exact\\(\\)` or `bn_learn\\(\\)`")
+               regexp = "returned by `bn_exact\\(\\)` or `bn_learn\\(\\)`")
   few <- fits$weft_mi[c("feature", "mi")] # R drops the attributes
   expect_output(print(few), "feature")
 })
@@ -90,8 +90,8 @@ test_that("a class that a value cannot have is dropped from text and flags, or i
   expect_identical(predict(kernel_regression(x, y, 0.5, run = weft_run(ranks = as_date(FALSE))), 0), same)
   expect_identical(predict(kde(x, 0.5, run = weft_run(ranks = as_date(FALSE))), 0), predict(kde(x, 0.5), 0))
   strange <- structure(y, class = "data.frame")
-  expect_error(kernel_regression(x, strange, 0.5), class = "weft_error_input", regexp = "`y` must be finite numbers")
-  expect_error(gp_regression(x, strange), class = "weft_error_input", regexp = "`y` must be finite numbers")
+  expect_error(kernel_regression(x, strange, 0.5), class = "weft_error_input", regexp = "one finite number")
+  expect_error(gp_regression(x, strange), class = "weft_error_input", regexp = "one finite number")
   expect_error(kernel_bandwidth(x, structure(c(0.2, 0.5), class = "data.frame")), class = "weft_error_input",
                regexp = "`grid` must be positive")
   expect_error(bn_learn(data$levels, iterations = 5, control = list(temperatures = structure(1, class = "data.frame"))),

@@ -238,8 +238,8 @@ const char *weft_codes_problem(weft_codes_result r)
 {
   switch (r) {
   case WEFT_CODES_NOT_WHOLE:
-    return "must hold categories or whole numbers below 2^31; it has numbers with a fraction, infinite or larger ones. "
-           "Cut it with discretize() or `bins =`.";
+    return "must contain categories or whole numbers below 2^31, not fractional, infinite or larger numbers. "
+           "Use discretize() or `bins =`.";
   case WEFT_CODES_TOO_MANY: return "must have at most 65535 different values; it has more.";
   default: return "cannot be coded.";
   }

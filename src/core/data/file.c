@@ -208,7 +208,7 @@ int weft_file_may_write(const char *path, char *why)
     if (!check_kind(about.st_mode, why)) return 0;
     if (access(path, W_OK)) return refuse_system(why, "written");
   } else {
-    if (is_of_system(path)) return refuse(why, "is a link of the system's, not a regular file");
+    if (is_of_system(path)) return refuse(why, "is a system link, not a regular file");
     if (!stat(path, &about)) {
       if (!check_kind(about.st_mode, why)) return 0;
     } else if (errno != ENOENT)

@@ -142,8 +142,7 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   running = run.outer;
   end_freed();
   if (weft_mapped_lost() != lost)
-    st = weft_fail(&ctx, WEFT_ERR_INPUT,
-                   "The file of genotypes became shorter, or could not be read, while it was in use.");
+    st = weft_fail(&ctx, WEFT_ERR_INPUT, "The genotype file was truncated or became unreadable while it was in use.");
   if (run.left) R_ContinueUnwind(run.token);
   if (st != WEFT_OK) weft_glue_raise(st, &ctx, control);
   UNPROTECT(1);

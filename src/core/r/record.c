@@ -36,7 +36,7 @@ SEXP weft_record_field(weft_record *record, const char *name)
     record->read |= UINT64_C(1) << i;
     return VECTOR_ELT(record->list, i);
   }
-  weft_glue_fail(WEFT_ERR_INTERNAL, "The record `%s` lacks the element `%s`.", record->what, name);
+  weft_glue_fail(WEFT_ERR_INTERNAL, "The record `%s` has no element `%s`.", record->what, name);
 }
 
 static void fail_field(const weft_record *record, const char *name, const char *must, SEXP value)

@@ -20,7 +20,8 @@ weft_status weft_ranks_ready(weft_ctx *ctx)
 {
   if (!mpi) return weft_fail(ctx, WEFT_ERR_INTERNAL, "ranks were not started");
   if (weft_forked())
-    return weft_fail(ctx, WEFT_ERR_DEVICE, "MPI does not survive fork(): a forked process is no rank of the job");
+    return weft_fail(ctx, WEFT_ERR_DEVICE,
+                     "MPI cannot be used after fork(): a forked process is not a rank of the job");
   return WEFT_OK;
 }
 

@@ -45,7 +45,8 @@ static SEXP names_problem(SEXP names, const int *dim)
   for (int side = 0; side < 2; side++) {
     SEXP of = VECTOR_ELT(names, side);
     if (of != R_NilValue && (TYPEOF(of) != STRSXP || Rf_xlength(of) != dim[side]))
-      return says("Its slot `%s` has %.0f names on a side of %.0f.", "Dimnames", (double) Rf_xlength(of), dim[side]);
+      return says("Its slot `%s` has %.0f names for a dimension of %.0f.", "Dimnames", (double) Rf_xlength(of),
+                  dim[side]);
   }
   return NULL;
 }
@@ -54,13 +55,13 @@ static SEXP names_problem(SEXP names, const int *dim)
 static SEXP compressed_problem(SEXP start, SEXP at, const char *name, int columns, int size)
 {
   if (TYPEOF(start) != INTSXP || Rf_xlength(start) != (R_xlen_t) columns + 1)
-    return says("Its slot `%s` does not have one number more (%.0f) than there are columns or rows (%.0f).", "p",
+    return says("Its slot `%s` must have one number more (%.0f) than there are columns or rows (%.0f).", "p",
                 (double) Rf_xlength(start), columns);
   const int *p = INTEGER_RO(start), *i = INTEGER_RO(at);
-  if (p[0] != 0) return says("Its slot `%s` begins with %.0f, not %.0f.", "p", p[0], 0);
+  if (p[0] != 0) return says("Its slot `%s` begins with %.0f instead of %.0f.", "p", p[0], 0);
   for (int j = 0; j < columns; j++)
     if (p[j + 1] < p[j])
-      return says("Its slot `%s` falls, or is missing, after number %.0f of %.0f.", "p", j + 1.0, columns + 1.0);
+      return says("Its slot `%s` decreases or is missing after number %.0f of %.0f.", "p", j + 1.0, columns + 1.0);
   if (p[columns] > Rf_xlength(at))
     return says("Its slot `%s` has %.0f numbers; %.0f are needed.", name, (double) Rf_xlength(at), p[columns]);
   const int threads = weft_threads_worth(weft_threads_for(0, 0), p[columns] / 2.0);
@@ -76,9 +77,9 @@ static SEXP compressed_problem(SEXP start, SEXP at, const char *name, int column
     const R_xlen_t k = first_bad(i, p[j], p[j + 1], size, 1);
     if (k < 0) continue;
     if (i[k] < 0 || i[k] >= size)
-      return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) k + 1,
+      return says("Its slot `%s` is out of range at number %.0f: indices must be from 0 to %.0f.", name, (double) k + 1,
                   size - 1.0);
-    return says("Its slot `%s` does not rise within column or row %.0f, at number %.0f.", name, j + 1.0,
+    return says("Its slot `%s` does not increase within column or row %.0f at number %.0f.", name, j + 1.0,
                 (double) k + 1);
   }
   return NULL;
@@ -90,8 +91,8 @@ static SEXP triplet_problem(SEXP at, const char *name, int size)
     const R_xlen_t left = Rf_xlength(at) - from, end = from + (left < AT_ONCE ? left : AT_ONCE);
     const R_xlen_t bad = first_bad(INTEGER_RO(at), from, end, size, 0);
     if (bad >= 0)
-      return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) bad + 1,
-                  size - 1.0);
+      return says("Its slot `%s` is out of range at number %.0f: indices must be from 0 to %.0f.", name,
+                  (double) bad + 1, size - 1.0);
     R_CheckUserInterrupt();
   }
   return NULL;
@@ -104,7 +105,7 @@ SEXP C_weft_sparse_problem(SEXP x, SEXP holds)
   const char *wanted = CHAR(STRING_ELT(holds, 0));
   const SEXP size = part(x, "Dim"), p = part(x, "p"), i = part(x, "i"), j = part(x, "j"), values = part(x, "x");
   if (!size || TYPEOF(size) != INTSXP || Rf_xlength(size) != 2)
-    return Rf_mkString("Its slot `Dim` is not two whole numbers.");
+    return Rf_mkString("Its slot `Dim` does not consist of two whole numbers.");
   const int *dim = INTEGER_RO(size);
   if (dim[0] < 0 || dim[1] < 0) return Rf_mkString("Its slot `Dim` is negative or missing.");
   SEXP wrong = names_problem(part(x, "Dimnames"), dim);
@@ -117,7 +118,7 @@ SEXP C_weft_sparse_problem(SEXP x, SEXP holds)
                 (double) Rf_xlength(j));
   const R_xlen_t stored = Rf_xlength(i ? i : j);
   if (*wanted && (!values || TYPEOF(values) != (strcmp(wanted, "logical") ? REALSXP : LGLSXP)))
-    return Rf_mkString("Its slot `x` is not what its class holds.");
+    return Rf_mkString("Its slot `x` has the wrong type for its class.");
   if (*wanted && Rf_xlength(values) != stored)
     return says("Its slot `%s` has %.0f values for %.0f indices.", "x", (double) Rf_xlength(values), (double) stored);
   if (p)

@@ -53,7 +53,7 @@ weft_status weft_mpi_await(weft_ctx *ctx, MPI_Request *requests, int n, int leav
     if (look < 200) continue;
     if (!stop && weft_poll(ctx, 0, 0) != WEFT_OK) {
       stop = 1;
-      weft_mpi_tell(ctx, "\nAn interrupt, or its progress handler, stopped it.");
+      weft_mpi_tell(ctx, "\nIt was stopped by an interrupt or by its progress handler.");
       if (leave) break;
     }
     nanosleep(&pause, NULL);

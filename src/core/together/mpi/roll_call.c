@@ -201,7 +201,7 @@ static weft_status judge(weft_ctx *ctx)
   weft_status st = WEFT_OK;
   if (all_agree()) return st;
   if (said[0].state == HERE && differs(&mine, &said[0]))
-    weft_mpi_tell(ctx, "\nIt was at another step of the call than the first rank.");
+    weft_mpi_tell(ctx, "\nIt was at a different step of the call than the first rank.");
   if (called != weft_world) WEFT_TRY(answer(ctx, weft_world, STOPPED));
   WEFT_TRY(settle(ctx));
   st = weft_mpi_say_stopped(ctx);
@@ -224,7 +224,7 @@ done:
 weft_status weft_mpi_begin(weft_ctx *ctx, MPI_Comm among, weft_mpi_step step, uint64_t alike, double number)
 {
   weft_status st = WEFT_OK;
-  if (*weft_mpi_broken) return weft_fail(ctx, WEFT_ERR_DEVICE, "MPI cannot go on in this job: %s", weft_mpi_broken);
+  if (*weft_mpi_broken) return weft_fail(ctx, WEFT_ERR_DEVICE, "MPI cannot continue in this job: %s", weft_mpi_broken);
   if (owes) WEFT_TRY(pay(ctx));
   if (over && in_call) return weft_mpi_say_stopped(ctx);
   over = 0;
