@@ -280,6 +280,37 @@ test_that("data that cannot be scanned are refused", {
   }
 })
 
+test_that("empty and constant variants of a file, dependent covariates and outcomes with NA give the right tables", {
+  data <- scan_data(17, n = 80, p = 9)
+  none <- cbind(data$x, NA, 0L, 2L, replace(rep(NA, 80), 1:2, 0:1), 1L)
+  file <- plink_file(write_genotypes(withr::local_tempfile(), none))
+  names <- colnames(as.matrix(file))
+  whole <- names[1:9]
+  covariates <- cbind(data$covariates, again = 2 - data$covariates$age, fixed = "x",
+                      other = data$covariates$site == "b")
+  data$trait[c(3, 70)] <- NA
+  class <- replace(data$class, c(3, 70), NA)
+  for (y in list(data$trait, class)) for (df in c(1, 4)) {
+    found <- pair_scan(file, y, covariates, top = Inf, df = df)
+    expect_identical(attr(found, "left_out"), c(missing = 1L, rare = 0L, constant = 3L))
+    expect_equal(attr(found, "model")$covariates, 4)
+    expect_false(anyNA(found$score))
+    known <- found$feature1 %in% whole & found$feature2 %in% whole
+    expect_false(any(found$p_value[!known] < 1, na.rm = TRUE)) # two people have both genotypes
+    plain <- pair_scan(data$x[-c(3, 70), ], y[-c(3, 70)], data$covariates[-c(3, 70), ], top = Inf, df = df)
+    at <- found[known, ]
+    place <- match(paste0("V", match(at$feature1, whole), "-V", match(at$feature2, whole)),
+                   paste(plain$feature1, plain$feature2, sep = "-"))
+    expect_equal(at$score, plain$score[place], tolerance = 1e-8)
+    expect_equal(at$p_value, plain$p_value[place], tolerance = 1e-7)
+    expect_identical(nrow(plain), sum(known))
+  }
+  last <- names[c(1, 10, 11)]
+  given <- pair_scan(file, data$trait, pairs = data.frame(feature1 = last[1], feature2 = last[2:3]))
+  expect_identical(given$reason, c("few rows", "collinear"))
+  expect_identical(given$n[1], 0)
+})
+
 test_that("it is printed, drawn and converted", {
   data <- scan_data(13, n = 100, p = 8)
   found <- pair_scan(data$x, data$trait, data$covariates, top = 12, permutations = 9, seed = 1)

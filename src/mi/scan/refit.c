@@ -276,10 +276,10 @@ static void refit_pair(const weft_refit_job *job, workspace *w, size_t at, const
   make_design(job, w);
   if (job->start && one_class(w))
     found = no_result(WEFT_REFIT_ONE_CLASS);
-  else if (w->tested == 0)
-    found = no_result(WEFT_REFIT_COLLINEAR);
   else if (w->n <= w->kept)
     found = no_result(WEFT_REFIT_FEW_ROWS);
+  else if (w->tested == 0)
+    found = no_result(WEFT_REFIT_COLLINEAR);
   else
     found = job->start ? fit_class(job, w) : fit_linear(job, w);
   out->rows[at] = (double) w->n;

@@ -14,7 +14,7 @@
 #include "mi/scan/cuda/score.cuh"
 
 #define WEFT_SCAN_SQUARE_DIGITS 2
-#define LEAST_LEFT 0.1 /* of the least eigenvalue of U'U */
+#define MIN_LEFT 0.1 /* of the least eigenvalue of U'U */
 
 template <int L> struct gap_state {
   static constexpr int X = 2 * L, T = pair_state<L>::T, K = WEFT_MI_SCAN_GAPS_COLUMNS;
@@ -203,7 +203,7 @@ __device__ static inline int begin_gaps(const scan_tile &part, const int32_t *at
   int cell[4];
   double w[4], own[4] = { part.own[a], part.own[part.variants + a], part.own[b], part.own[part.variants + b] };
   count_gaps<L>(part, at, a, b, gaps);
-  if (!(gaps.least > LEAST_LEFT) || gaps.rows < part.k + WEFT_MI_SCAN_ROWS_BEYOND) return -1;
+  if (!(gaps.least > MIN_LEFT) || gaps.rows < part.k + WEFT_MI_SCAN_ROWS_BEYOND) return -1;
   state.kept = part.kept[count_pair(part, at, a, b, gaps.lost, gaps.rows, cell)];
   if (!(state.kept >> state.X)) return 0;
   weigh_cells(part, at, cell, w);
