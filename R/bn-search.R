@@ -9,15 +9,16 @@
 #'
 #' @section How it searches: Nodes are inserted in random order, each at the place with the highest total score. Then
 #'   each node in turn moves to the place with the highest score, until no node moves. Next, some neighbouring nodes are
-#'   moved to random places, and the search continues from there; a worse result is discarded. This is repeated `kicks`
-#'   times for each of `starts` orders. With 256 numeric nodes or more, kicks are tried in parallel lanes from the same
-#'   order, one lane for every 16 nodes and at most 64. The moves of each lane are then accepted if they do not lower
-#'   the score. The best parents of a node among any set of preceding nodes are stored in a tree and rarely need to be
-#'   computed again. In addition, all sets of up to 2, 3 or 4 candidates are listed, as far as their number allows,
-#'   because two parents may jointly explain what neither explains alone. For the same reason, parents are also selected
-#'   backwards whenever an order is better than all previous ones, with fewer than 256 numeric nodes and no required
-#'   edges: starting from all preceding candidates of a node, the least informative one is removed repeatedly. Such sets
-#'   are stored and also used in other orders.
+#'   moved to random places, and the search continues from there; a worse result is discarded. This is repeated up to
+#'   `kicks` times for each of `starts` orders. After each twentieth of the kicks, the search ends if two starts, and at
+#'   least half of them, have reached the same best score. With 256 numeric nodes or more, all kicks are tried in parallel
+#'   lanes from the same order, one lane for every 16 nodes and at most 64. The moves of each lane are then accepted if
+#'   they do not lower the score. The best parents of a node among any set of preceding nodes are stored in a tree and
+#'   rarely need to be computed again. In addition, all sets of up to 2, 3 or 4 candidates are listed, as far as their
+#'   number allows, because two parents may jointly explain what neither explains alone. For the same reason, parents are
+#'   also selected backwards whenever an order is better than all previous ones, with fewer than 256 numeric nodes and no
+#'   required edges: starting from all preceding candidates of a node, the least informative one is removed repeatedly.
+#'   Such sets are stored and also used in other orders.
 #'
 #'   The candidates of a node are the nodes that a greedy search finds among all nodes, the `candidates` nodes with the
 #'   best scores as its only parent, and the nodes of which it is a candidate. At the end, every preceding node is tried
@@ -88,12 +89,12 @@
 #'   stores, `"bic-cg"` if only some columns are doubles, and otherwise `"bdeu"`.
 #' @param gamma a factor for every edge; NULL: see below.
 #' @param candidates the smallest number of candidates of each node, chosen by their single scores; or all candidates as
-#'   a named list of names or a matrix \[from, to\]. The default is all nodes if there are up to 128, otherwise 25 for
-#'   numbers and 30 for categories.
+#'   a named list of names or a matrix \[from, to\]. The default is all nodes if there are up to 255 numeric or 128
+#'   categorical nodes, otherwise 25 for numbers and 30 for categories.
 #' @param control a list of settings that are rarely needed:
 #'   * `starts`: the number of random orders, by default 2 for numbers and 4 for categories.
-#'   * `kicks`: the number of random perturbations of each start, by default the number of nodes, at least 200; for
-#'     categories, 10 times the number of nodes, at least 5,000.
+#'   * `kicks`: the largest number of random perturbations of each start, by default 400 for up to 128 numeric nodes,
+#'     for more the number of nodes, at least 200; for categories, 10 times the number of nodes, at least 5,000.
 #'   * `completions`, `rounds`: for `na = "em"`, the number of completions of each row (by default 10), and the number
 #'     of networks that complete it (by default 8).
 #' @param seed a whole number; by default, it is drawn from R's generator.
@@ -140,7 +141,8 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   gauss <- score == "bge"
   gamma <- check_gamma(gamma %||% (1 / sqrt(p)))
   starts <- check_number(control$starts %||% (if (gauss) 2 else 4), "starts", min = 1, max = 1000, whole = TRUE)
-  kicks <- control$kicks %||% (if (gauss) max(200, p) else max(5000, 10 * p))
+  all <- p <= if (gauss) 255 else 128 # so many are candidates of each other
+  kicks <- control$kicks %||% (if (!gauss) max(5000, 10 * p) else if (p <= 128) 400 else max(200, p))
   kicks <- check_number(kicks, "kicks", min = 0, max = 1e9, whole = TRUE)
   limits <- bn_limits(max_parents %||% (if (gauss) 25 else 6), input$names)
   key <- draw_key(seed)
@@ -149,8 +151,8 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   problem$max_parents <- limits
   counted <- is.null(candidates) || (is.numeric(candidates) && !is.matrix(candidates))
   problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, run$threads)$allowed
-  width <- if (counted) candidates %||% (if (p <= 128) p else if (gauss) 25 else 30) else p
-  listed <- if (!gauss) min(2e6, 5e9 / max(input$n, 1)) else if (p <= 128) 3e4 else 2e6 # small sets
+  width <- if (counted) candidates %||% (if (all) p else if (gauss) 25 else 30) else p
+  listed <- if (!gauss) min(2e6, 5e9 / max(input$n, 1)) else if (p <= 128) 3e4 else if (all) 0 else 2e6 # small sets
   plan <- list(starts = starts, kicks = kicks, listed = listed, key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
   chosen <- list(name = "cpu", reason = "local search runs on the CPU")
@@ -186,7 +188,7 @@ search_result <- function(input, score, gamma, found) {
 # (table/count.c).
 check_search_memory <- function(input, score, most, starts, threads) {
   p <- input$p
-  near <- min(p, 60)
+  near <- min(p, if (score == "bge" && p < 256) p else 128)
   pairs <- as.double(p) * near
   gauss <- score == "bge"
   lanes <- if (p < 256 || !gauss) 0 else min(p %/% 16, 64)

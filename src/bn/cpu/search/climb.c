@@ -338,7 +338,7 @@ static int thin_all(weft_bn_climber *climber, weft_bn_scorer *scorer)
   return any;
 }
 
-/* When the queue is empty: queues all nodes once more, or begins the next kick, or ends. */
+/* When the queue is empty: queues all nodes once more, or begins the next kick, or pauses, or ends. */
 static void settle(weft_bn_climber *climber, weft_bn_scorer *scorer)
 {
   if (!climber->checked) {
@@ -353,11 +353,11 @@ static void settle(weft_bn_climber *climber, weft_bn_scorer *scorer)
     keep_best(climber); /* equal ones, too: many orders have the same network */
   else
     back_to_best(climber);
-  if (climber->kicks_left) {
+  if (climber->kicks_left > climber->pause) {
     climber->kicks_left--;
     climber->local = 1;
     kick(climber, scorer);
-  } else if (climber->local && !climber->lane) { /* once more in full */
+  } else if (climber->local && !climber->lane && !climber->pause) { /* once more in full */
     climber->local = climber->checked = 0;
   } else
     climber->done = 1;
@@ -392,6 +392,7 @@ void weft_bn_climber_begin(weft_bn_climber *climber, size_t kicks, const uint8_t
 {
   climber->best_total = INT64_MIN;
   climber->kicks_left = kicks;
+  climber->pause = 0;
   climber->done = climber->local = 0;
   climber->checked = grown != NULL;
   if (!climber->present) return;
@@ -399,6 +400,13 @@ void weft_bn_climber_begin(weft_bn_climber *climber, size_t kicks, const uint8_t
   if (!grown) all_wait(climber);
   for (size_t i = 0; grown && i < climber->problem->p; i++)
     if (grown[i]) neighbours_wait(climber, i);
+}
+
+void weft_bn_climber_resume(weft_bn_climber *climber, size_t kicks_left, size_t pause)
+{
+  climber->kicks_left = kicks_left;
+  climber->pause = pause;
+  climber->done = 0;
 }
 
 /* ---- lanes ---- */

@@ -30,7 +30,7 @@ typedef struct weft_bn_climber {
   uint8_t *is_moved; /* p */
   int32_t *moved;    /* p */
   size_t moved_count, best_moved;
-  size_t kicks_left;
+  size_t kicks_left, pause; /* it stops for a while when no more than `pause` are left */
   int lane;
   int64_t began_total;  /* of the order from which a lane began */
   int local;            /* after a kick: a node that changed is queued, those around it are not */
@@ -52,6 +52,8 @@ void weft_bn_climber_shuffle(weft_bn_climber *climber);
 /* Prepares it to climb, and then to use the kicks. `grown` (not NULL): at first, only nodes with new candidates and
  * those around them are queued. */
 void weft_bn_climber_begin(weft_bn_climber *climber, size_t kicks, const uint8_t *grown);
+/* After a pause: goes on until no more than `pause` kicks are left; with kicks_left and pause 0, to its end. */
+void weft_bn_climber_resume(weft_bn_climber *climber, size_t kicks_left, size_t pause);
 /* Continues to climb until `portion` sets have been scored or values requested, or until it is done. */
 void weft_bn_climber_advance(weft_bn_climber *climber, weft_bn_scorer *scorer, double portion);
 /* Makes a lane of another climber's best order, whose kicks are those from number `first` on. */

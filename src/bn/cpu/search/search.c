@@ -13,6 +13,8 @@
 #define MOSTLY 0.7      /* at most so much of the trees' room is filled before a climb */
 #define MAX_LANES 64    /* of a start */
 #define NODES_A_LANE 16 /* kicks that are near each other hinder each other */
+#define ROUNDS_APART 20 /* in which starts without lanes use their kicks up, */
+#define FEW_KICKS 20    /* if each has so many in a round */
 #define ROUNDS 48       /* in which the kicks are used up, if each lane has more than one in a round */
 
 typedef struct search_run {
@@ -77,6 +79,47 @@ static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks, const
     run->climbing[start] = &run->climbers[start];
   }
   return climb(ctx, run, run->search->starts);
+}
+
+/* Whether as many starts as count have the best score of all: of two both, of more at least half. */
+static int starts_agree(const search_run *run)
+{
+  const size_t starts = run->search->starts;
+  int64_t best = INT64_MIN;
+  size_t have = 0;
+  for (size_t t = 0; t < starts; t++) best = run->climbers[t].best_total > best ? run->climbers[t].best_total : best;
+  for (size_t t = 0; t < starts; t++) have += run->climbers[t].best_total == best;
+  return have > 1 && 2 * have >= starts;
+}
+
+/* Lets all starts go on until no more than `pause` of `left` kicks are left. */
+static weft_status resume_all(weft_ctx *ctx, search_run *run, size_t left, size_t pause)
+{
+  for (size_t start = 0; start < run->search->starts; start++) {
+    run->climbing[start] = &run->climbers[start];
+    weft_bn_climber_resume(run->climbing[start], left, pause);
+  }
+  return climb(ctx, run, run->search->starts);
+}
+
+/* In rounds, after which the starts are compared: two that came to the same score from different orders need no more
+ * kicks. */
+static weft_status kick_until_agreed(weft_ctx *ctx, search_run *run)
+{
+  weft_status st = WEFT_OK;
+  const size_t kicks = run->search->kicks, share = kicks / ROUNDS_APART, each = share > FEW_KICKS ? share : FEW_KICKS;
+  run->kicks = kicks;
+  for (size_t start = 0; start < run->search->starts; start++)
+    weft_bn_climber_begin(&run->climbers[start], kicks, NULL);
+  for (size_t left = kicks, pause; left; left = pause) {
+    pause = left > each ? left - each : 0;
+    WEFT_TRY(resume_all(ctx, run, left, pause));
+    if (!pause || !starts_agree(run)) continue;
+    WEFT_TRY(resume_all(ctx, run, 0, 0));
+    break;
+  }
+done:
+  return st;
 }
 
 /* A start takes over what its lanes found: first what is better than the order from which they began, then what is
@@ -236,7 +279,7 @@ weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft
   WEFT_TRY(widen_all(ctx, &run, &mem, out));
   if (search->kicks) {
     run.to = 0.9;
-    WEFT_TRY(run.lane_count ? kick_in_lanes(ctx, &run) : climb_all(ctx, &run, search->kicks, NULL));
+    WEFT_TRY(run.lane_count ? kick_in_lanes(ctx, &run) : kick_until_agreed(ctx, &run));
     WEFT_TRY(widen_all(ctx, &run, &mem, out));
   }
   for (size_t t = 0; t < search->starts; t++) {
