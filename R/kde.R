@@ -106,11 +106,29 @@ check_score <- function(kernel, run) {
 # neighbours are too many bandwidths away to add to its own term.
 moved_by_score <- function(x, bandwidth, rel_error, run) {
   given <- check_bandwidth(bandwidth, ncol(x), points_reach(x))
-  d <- kernel_gradient(x, bandwidth = bandwidth, rel_error = rel_error, run = run_but(run, ranks = FALSE))
-  half <- 0.5 / as.vector(d$sum)
-  moved <- x + if (given$full) (d$gradient * half) %*% tcrossprod(given$scale)
-                else if (is.null(given$scale)) d$gradient * (given$h^2 * half)
-                else d$gradient * half * rep(given$scale^2, each = nrow(x))
+  run <- run_but(run, ranks = FALSE)
+  near <- if (is.null(given$scale)) {
+    tensor_gradient(list(query = x, reference = x, self = TRUE, weights = NULL, kernel = "gaussian", trace = FALSE,
+                         leave_one_out = FALSE, rel_error = rel_error, abs_error = 0, bandwidth = given), run,
+                    given$h^2 / 2, moved = TRUE)
+  }
+  score_of <- function(some, rel_error) {
+    d <- kernel_gradient(x[some, , drop = FALSE], if (!isTRUE(some)) x, bandwidth = bandwidth, rel_error = rel_error,
+                         run = run)
+    d$gradient / as.vector(d$sum)
+  }
+  if (!is.null(near)) {
+    missed <- near$missed
+    if (length(missed)) {
+      near$slopes[missed, ] <- x[missed, , drop = FALSE] +
+        given$h^2 / 2 * score_of(missed, min(rel_error, kernel_limits()[["tensor_error"]]) / 2)
+    }
+    if (!is.null(dimnames(x))) dimnames(near$slopes) <- dimnames(x)
+    return(near$slopes)
+  }
+  score <- score_of(TRUE, rel_error)
+  moved <- x + if (given$full) score %*% tcrossprod(given$scale) / 2
+                else score * rep((given$scale %||% rep(given$h, ncol(x)))^2 / 2, each = nrow(x))
   dimnames(moved) <- dimnames(x)
   moved
 }

@@ -67,7 +67,7 @@ kernel_gradient <- function(x, reference = NULL, weights = NULL, kernel = "gauss
   if (NCOL(weights %||% 1) > 1L) {
     abort_input("`weights` must contain one number per reference.", x = sprintf("It has %d columns.", NCOL(weights)))
   }
-  given <- check_bandwidth(bandwidth, ncol(query), points_reach(reference, query))
+  given <- check_bandwidth(bandwidth, ncol(query), if (self) points_reach(query) else points_reach(reference, query))
   sum_of <- function(kernel, wider, columns, rel_error) {
     kernel_sum(query, if (!self) reference, columns, kernel, scale_bandwidth(bandwidth, wider), rel_error,
                leave_one_out = leave_one_out, run = run)
@@ -90,8 +90,9 @@ kernel_gradient <- function(x, reference = NULL, weights = NULL, kernel = "gauss
     again <- kernel_gradient(query[out$missed, , drop = FALSE], reference, weights, kernel, bandwidth,
                              rel_error = min(rel_error, kernel_limits()[["tensor_error"]]) / 2, run = run)
     out$sum[out$missed] <- again$sum
-    out$gradient[out$missed, ] <- again$gradient
+    out$slopes[out$missed, ] <- again$gradient
   }
+  if (is.null(out$gradient)) names(out)[names(out) == "slopes"] <- "gradient"
   out <- out[c("sum", "gradient")]
   dimnames(out$gradient) <- if (!is.null(rownames(query)) || !is.null(colnames(reference))) {
     list(rownames(query), colnames(reference))

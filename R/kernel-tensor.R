@@ -12,27 +12,40 @@ fits_tensor_cores <- function(problem) {
 tensor_dims <- 64L # WEFT_KERNEL_GAUSSIAN_DIMS
 tensor_engine <- "Gaussian sums on tensor cores" # of engines.h
 
-# list(sum, missed): one column for each query, and with `slopes` another for each dimension, of w k (x - q) in the units
-# of native_points(); which queries miss their error. Weights of both signs are summed one sign after the other.
-tensor_sums <- function(problem, slopes) {
+# list(sum, slopes, missed): which queries miss their error. scale: NULL, or what slopes, sums of w k (x - q) in the units
+# of native_points(), are multiplied with; moved: queries moved by their slopes over their sums instead. Weights of both
+# signs are summed one sign after the other.
+tensor_sums <- function(problem, scale = NULL, moved = FALSE) {
   w <- as.double(problem$weights %||% rep(1, nrow(problem$reference)))
   signs <- if (any(w < 0)) c(1, -1) else 1
-  reference <- native_points(problem$reference, problem)
-  query <- if (problem$self) reference else native_points(problem$query, problem)
-  sum <- size <- error <- 0
-  for (sign in signs) {
+  # R's own columns go to one device as they are
+  plain <- problem$control$backend == "cuda" && length(problem$control$devices) == 1L &&
+    is.null(problem$bandwidth$scale) && length(signs) == 1L
+  points <- function(x) if (plain) list(columns = x) else native_points(x, problem)[c("x", "lo")]
+  reference <- points(problem$reference)
+  query <- if (problem$self) reference else points(problem$query)
+  sums <- function(sign) {
     rows <- if (length(signs) > 1L) which(sign * w > 0)
-    some <- if (is.null(rows)) reference else lapply(reference[c("x", "lo")], function(x) x[, rows, drop = FALSE])
-    task <- sums_task("gaussian", problem$bandwidth$h, query[c("x", "lo")], some[c("x", "lo")],
+    some <- if (is.null(rows)) reference else lapply(reference, function(x) if (!is.null(x)) x[, rows, drop = FALSE])
+    task <- sums_task("gaussian", problem$bandwidth$h, query, some,
                       matrix(if (is.null(rows)) w else sign * w[rows], 1L), FALSE)
-    out <- .Call(C_weft_kernel_gaussian, task, slopes, problem$control)
-    sum <- if (length(signs) > 1L) sum + sign * out$sum else out$sum
-    size <- size + out$sum[, 1L]
-    error <- error + out$bounds * out$sum[, 1L]
+    .Call(C_weft_kernel_gaussian, task, scale, moved, problem$control)
+  }
+  out <- sums(signs[1L])
+  size <- out$sum
+  error <- out$bounds * size
+  if (length(signs) > 1L) {
+    other <- sums(-1)
+    size <- size + other$sum
+    error <- error + other$bounds * other$sum
+    out$sum <- out$sum - other$sum
+    if (!is.null(scale)) out$slopes <- out$slopes - other$slopes
   }
   allowed <- problem$rel_error * (size - error[, 1L]) + problem$abs_error
-  kept <- error[, 1L] <= allowed & (!slopes | error[, 2L] <= allowed)
-  list(sum = sum, missed = which(!(kept %in% TRUE)))
+  kept <- error[, 1L] <= allowed
+  if (!is.null(scale)) kept <- kept & error[, 2L] <= allowed
+  out$missed <- which(is.na(kept) | !kept)
+  out
 }
 
 # As kernel_direct(); NULL where these sums are not for tensor cores.
@@ -43,24 +56,22 @@ kernel_tensor <- function(problem, plan) {
   if (chosen$name != "cuda" || planned$engine[["cuda"]] != tensor_engine) return(NULL)
   problem$control$backend <- chosen$name
   problem$control$devices <- devices_for(problem$devices, chosen$name, planned$divided)
-  out <- tensor_sums(problem, FALSE)
-  if (length(out$missed)) out$sum[out$missed, ] <- sums_in_double(problem, out$missed)
-  list(sum = out$sum, method = "direct", backend = chosen$name,
-       effort = effort_of(as.double(nrow(out$sum)) * nrow(problem$reference), repeated = length(out$missed)),
+  out <- tensor_sums(problem)
+  sums <- matrix(out$sum)
+  if (length(out$missed)) sums[out$missed, ] <- sums_in_double(problem, out$missed)
+  list(sum = sums, method = "direct", backend = chosen$name,
+       effort = effort_of(as.double(nrow(sums)) * nrow(problem$reference), repeated = length(out$missed)),
        reason = sprintf("%s; on tensor cores, %d queries in double; %s", plan$reason, length(out$missed),
                         chosen$reason))
 }
 
-# list(sum, gradient, missed) of kernel_gradient()'s problem; NULL where it is not for tensor cores. A gradient with a
-# covariance would need smaller errors in the units of native_points().
-tensor_gradient <- function(problem, run) {
-  if (problem$trace || problem$bandwidth$full || !fits_tensor_cores(problem)) return(NULL)
+# As tensor_sums(), of kernel_gradient()'s problem; NULL where it is not for tensor cores. A gradient with a covariance
+# would need smaller errors in the units of native_points(). moved: queries by scale times their gradient over their sum.
+tensor_gradient <- function(problem, run, scale = 1, moved = FALSE) {
+  by <- problem$bandwidth
+  if (problem$trace || by$full || !fits_tensor_cores(problem)) return(NULL)
   chosen <- slopes_backend(problem, "gaussian", run, "relative")
   if (chosen$name != "cuda" || chosen$plan$engine[["cuda"]] != tensor_engine) return(NULL)
   problem$control <- slopes_control(chosen, run)
-  out <- tensor_sums(problem, TRUE)
-  by <- problem$bandwidth$scale
-  moved <- out$sum[, -1L, drop = FALSE]
-  list(sum = out$sum[, 1L], missed = out$missed,
-       gradient = if (is.null(by)) moved * problem$bandwidth$h^-2 else moved / rep(by, each = nrow(moved)))
+  tensor_sums(problem, scale * if (is.null(by$scale)) rep(by$h^-2, ncol(problem$query)) else 1 / by$scale, moved)
 }

@@ -125,12 +125,13 @@ static shape make(int64_t n, int64_t nq, int d, double h, int kind, bool self)
   a.words = on_device<unsigned>(a.padded_q / 16 * 6 * a.blocks * 32);
   a.about = on_device<gauss_query>(a.padded_q);
   a.left = on_device<gauss_left_out>(1);
-  const gauss_left_out none = { 0, 0, 0x7f800000u, 0 };
+  const gauss_left_out none = { 0, 0, 0x7f800000u, 0, 0 };
   TRY(cudaMemcpy(a.left, &none, sizeof none, cudaMemcpyHostToDevice));
-  gauss_references<<<(a.padded_n + 255) / 256, 256>>>(a.s, a.x, NULL, a.w, n, a.padded_n, a.blocks, true, a.tiles,
-                                                      a.left);
-  gauss_queries<<<(a.padded_q + 255) / 256, 256>>>(a.s, a.q, NULL, nq, a.padded_q, a.blocks, a.own ? GAUSS_OWN : 0,
-                                                   a.words, a.about);
+  gauss_probe<<<1, 32>>>(a.left);
+  gauss_references<<<(a.padded_n + 255) / 256, 256>>>(a.s, { a.x, NULL, d, 1 }, a.w, n, a.padded_n, a.blocks, true,
+                                                      a.tiles, a.left);
+  gauss_queries<<<(a.padded_q + 255) / 256, 256>>>(a.s, { a.q, NULL, d, 1 }, nq, a.padded_q, a.blocks,
+                                                   a.own ? GAUSS_OWN : 0, a.words, a.about);
   TRY(cudaDeviceSynchronize());
   return a;
 }
@@ -276,19 +277,13 @@ int main(int argc, char **argv)
     printf("%s, %d processors\n", device.name, device.multiProcessorCount);
     shape a = make(n, nq, 16, 0.5623, 0, false);
     time_of<2, 8, 1, GAUSS_SLOPES>(a);
-    time_of<2, 4, 2, GAUSS_SLOPES>(a);
     time_of<2, 4, 3, GAUSS_SLOPES>(a);
     time_of<1, 8, 2, GAUSS_SLOPES>(a);
     time_of<1, 8, 3, GAUSS_SLOPES>(a);
-    time_of<1, 4, 5, GAUSS_SLOPES>(a);
-    time_of<1, 4, 4, GAUSS_SLOPES>(a);
     time_of<2, 8, 1, GAUSS_SUMS>(a);
     time_of<2, 8, 2, GAUSS_SUMS>(a);
     time_of<2, 4, 3, GAUSS_SUMS>(a);
-    time_of<2, 4, 4, GAUSS_SUMS>(a);
-    time_of<1, 8, 4, GAUSS_SUMS>(a);
     time_of<2, 8, 1, GAUSS_SQUARES>(a);
-    time_of<2, 4, 3, GAUSS_SQUARES>(a);
     return 0;
   }
   const int64_t n = argc > 2 ? atoll(argv[2]) : 100000, nq = std::min<int64_t>(n, 3000);

@@ -38,11 +38,12 @@ test_that("errors of sums and slopes are within their bounds", {
         want <- by_definition(problem, h)
         info <- paste(backend, set, d, length(q), length(w))
         for (slopes in c(FALSE, TRUE)) {
-          got <- tensor_sums(problem, slopes)
+          got <- tensor_sums(problem, if (slopes) rep(1, d))
           kept <- setdiff(seq_len(nrow(problem$query)), got$missed)
-          expect_true(all(abs(got$sum[kept, 1] - want$sum[kept]) <= 1e-4 * want$size[kept] + 1e-300), info = info)
+          expect_true(all(abs(got$sum[kept] - want$sum[kept]) <= 1e-4 * want$size[kept] + 1e-300), info = info)
           if (slopes) {
-            expect_true(all(abs(got$sum[kept, -1] / h - want$slopes[kept, ]) <= 1e-4 * want$size[kept] + 1e-300), info = info)
+            off <- abs(got$slopes[kept, ] / h - want$slopes[kept, ])
+            expect_true(all(off <= 1e-4 * want$size[kept] + 1e-300), info = info)
           } else if (set == "normal") expect_lt(length(got$missed), 0.1 * nrow(problem$query) + 2)
         }
       }
@@ -53,12 +54,12 @@ test_that("errors of sums and slopes are within their bounds", {
     h <- runif(10, 0.6, 1.2)
     problem <- tensor_problem(x, NULL, h, NULL, backend)
     want <- by_definition(problem, h)
-    got <- tensor_sums(problem, TRUE)
-    expect_equal(got$sum[, 1], want$sum, tolerance = 1e-4)
-    expect_equal(got$sum[, -1], want$slopes, tolerance = 1e-4) # native points are in bandwidths
-    expect_identical(tensor_sums(problem, TRUE), got)
-    none <- tensor_sums(tensor_problem(x, NULL, 1, numeric(300), backend), TRUE)
-    expect_identical(none$sum, matrix(0, 300, 11))
+    got <- tensor_sums(problem, rep(2, 10))
+    expect_equal(got$sum, want$sum, tolerance = 1e-4)
+    expect_equal(got$slopes, 2 * want$slopes, tolerance = 1e-4) # native points are in bandwidths
+    expect_identical(tensor_sums(problem, rep(2, 10)), got)
+    none <- tensor_sums(tensor_problem(x, NULL, 1, numeric(300), backend), rep(1, 10))
+    expect_identical(none[c("sum", "slopes")], list(sum = numeric(300), slopes = matrix(0, 300, 10)))
   }
 })
 
@@ -69,7 +70,7 @@ test_that("queries that miss their error are summed in double", {
   x <- matrix(rnorm(20000 * 6), 20000) + sample(c(-60, 0, 60), 20000, TRUE, c(0.01, 0.98, 0.01))
   q <- rbind(x[1:3000, ] + 0.1, matrix(20, 5, 6))
   problem <- tensor_problem(x, q, 0.8, NULL, "cuda")
-  missed <- tensor_sums(problem, TRUE)$missed
+  missed <- tensor_sums(problem, rep(1, 6))$missed
   expect_gt(length(missed), 5)
   expect_lt(length(missed), 1500)
   exact <- kernel_gradient(q, x, bandwidth = 0.8, run = "cuda")

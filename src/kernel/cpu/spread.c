@@ -14,8 +14,10 @@ typedef struct {
   const weft_kernel_ops *ops;
   const weft_kernel_task *task;
   const int32_t *own;
-  int single, tensor, gaussian; /* gaussian: 2 with slopes */
-  const double *slopes;         /* as ops->slopes() takes them, or NULL */
+  int single, tensor, gaussian, moved;
+  const double *slopes; /* as ops->slopes() takes them, or NULL */
+  const double *scale;  /* the same of ops->gaussian() */
+  double *gradient;
   size_t parts;
   double *out, *bound;
   weft_kernel_effort effort[WEFT_MOST_DEVICES];
@@ -39,11 +41,11 @@ static weft_status sum_part(weft_ctx *ctx, size_t part, void *data)
   own.query.x += first * d;
   own.own_first = first;
   if (own.query.lo) own.query.lo += first * d;
-  const size_t columns = job->slopes ? d + 2 : job->gaussian == 2 ? d + 1 : own.m;
+  const size_t columns = job->slopes ? d + 2 : job->scale ? d + 1 : own.m;
   WEFT_TAKE(sums, &mem, own.query.n * columns);
   if (job->gaussian) {
     WEFT_TAKE(bounds, &mem, own.query.n * 2);
-    WEFT_TRY(job->ops->gaussian(ctx, &own, job->gaussian == 2, sums, bounds));
+    WEFT_TRY(job->ops->gaussian(ctx, &own, job->scale, job->moved, sums, sums + own.query.n, bounds));
     for (int c = 0; c < 2; c++)
       memcpy(job->bound + c * all + first, bounds + c * own.query.n, own.query.n * sizeof *bounds);
   } else if (job->slopes)
@@ -53,7 +55,8 @@ static weft_status sum_part(weft_ctx *ctx, size_t part, void *data)
   else
     WEFT_TRY(job->ops->direct(ctx, &own, sums, &job->effort[part]));
   for (size_t c = 0; c < columns; c++)
-    memcpy(job->out + c * all + first, sums + c * own.query.n, own.query.n * sizeof *sums);
+    memcpy((c && job->scale ? job->gradient + (c - 1) * all : job->out + c * all) + first, sums + c * own.query.n,
+           own.query.n * sizeof *sums);
 done:
   weft_arena_end(&mem);
   return st;
@@ -101,15 +104,18 @@ weft_status weft_kernel_slopes_spread(weft_ctx *ctx, const weft_kernel_ops *ops,
 }
 
 weft_status weft_kernel_gaussian_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
-                                        int slopes, double *out, double *bounds)
+                                        const double *scale, int moved, double *out, double *slopes, double *bounds)
 {
   sum_job job = { .ops = ops,
                   .task = task,
-                  .gaussian = slopes ? 2 : 1,
+                  .gaussian = 1,
+                  .scale = scale,
+                  .moved = moved,
+                  .gradient = slopes,
                   .parts = (size_t) ctx->device_count,
                   .out = out,
                   .bound = bounds };
-  if (one_device(ctx, task)) return ops->gaussian(ctx, task, slopes, out, bounds);
+  if (one_device(ctx, task)) return ops->gaussian(ctx, task, scale, moved, out, slopes, bounds);
   return weft_spread(ctx, sum_part, &job);
 }
 

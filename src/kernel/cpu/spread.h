@@ -11,7 +11,7 @@ weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops,
 weft_status weft_kernel_slopes_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
                                       const double *each, double *out);
 weft_status weft_kernel_gaussian_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
-                                        int slopes, double *out, double *bounds);
+                                        const double *scale, int moved, double *out, double *slopes, double *bounds);
 /* ops->grid() with the queries dealt in the same way; all devices have all points. */
 weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
                                     double reach, int *done, double *out, weft_kernel_effort *effort);

@@ -3,6 +3,7 @@
  * a list of `x` and `lo` (NULL without low parts); for grids as a list of `columns` too, R's own n x d matrix. A task
  * is the list that R's native_task() makes. */
 #include <string.h>
+#include "core/data/mapped.h"
 #include "core/r/record.h"
 #include "kernel/r/kernel.h"
 #include "kernel/cpu/direct/direct.h"
@@ -223,23 +224,32 @@ SEXP C_weft_kernel_slopes(SEXP task, SEXP each, SEXP control)
 
 typedef struct {
   weft_kernel_task task;
-  int slopes;
-  double *out, *bounds;
+  const double *scale;
+  int moved;
+  double *out, *slopes, *bounds;
 } gaussian_job;
 
 WEFT_WORK(gaussian, gaussian_job,
-          weft_kernel_gaussian_spread(ctx, backend->kernel, &job->task, job->slopes, job->out, job->bounds))
+          weft_kernel_gaussian_spread(ctx, backend->kernel, &job->task, job->scale, job->moved, job->out, job->slopes,
+                                      job->bounds))
 
-/* list(sum, bounds) with as many columns as weft_kernel_ops' gaussian() gives. */
-SEXP C_weft_kernel_gaussian(SEXP task, SEXP slopes, SEXP control)
+/* list(sum, slopes, bounds), as weft_kernel_ops' gaussian() gives them; scale: NULL for no slopes. */
+SEXP C_weft_kernel_gaussian(SEXP task, SEXP scale, SEXP moved, SEXP control)
 {
-  gaussian_job job = { .task = weft_kernel_task_of(task), .slopes = Rf_asLogical(slopes) };
-  const int n = (int) job.task.query.n, columns = job.slopes ? (int) job.task.query.d + 1 : 1;
+  gaussian_job job = { .task = weft_kernel_task_of(task), .moved = Rf_asLogical(moved) };
+  const int n = (int) job.task.query.n, d = (int) job.task.query.d;
   if (job.task.kind != WEFT_GAUSSIAN || job.task.m != 1 || !job.task.weights || job.task.leave_one_out)
     weft_glue_fail(WEFT_ERR_INTERNAL, "These sums are of the Gaussian kernel, one column of weights, and all points.");
-  SEXP out = PROTECT(WEFT_NAMED_LIST("sum", "bounds"));
-  job.out = REAL(weft_result_put(out, "sum", Rf_allocMatrix(REALSXP, n, columns)));
+  if (scale != R_NilValue && (TYPEOF(scale) != REALSXP || Rf_xlength(scale) != d))
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Slopes need a number for each dimension.");
+  SEXP out = PROTECT(WEFT_NAMED_LIST("sum", "slopes", "bounds"));
+  job.out = REAL(weft_result_put(out, "sum", Rf_allocVector(REALSXP, n)));
   job.bounds = REAL(weft_result_put(out, "bounds", Rf_allocMatrix(REALSXP, n, 2)));
+  if (scale != R_NilValue) {
+    job.scale = REAL_RO(scale);
+    job.slopes = REAL(weft_result_put(out, "slopes", Rf_allocMatrix(REALSXP, n, d)));
+    weft_expect_large_pages(job.slopes, (size_t) n * (size_t) d * sizeof(double));
+  }
   WEFT_RUN_RETURN(out, control, gaussian, &job);
 }
 

@@ -10,7 +10,7 @@
   R(C_weft_kernel_direct, 2) \
   R(C_weft_kernel_single, 4) \
   R(C_weft_kernel_slopes, 3) \
-  R(C_weft_kernel_gaussian, 3) \
+  R(C_weft_kernel_gaussian, 4) \
   R(C_weft_kernel_grid, 3) \
   R(C_weft_kernel_line, 3) \
   R(C_weft_kernel_bin, 3) \

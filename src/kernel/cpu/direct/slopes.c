@@ -55,7 +55,8 @@ done:
 }
 
 /* The twin of the device's (cuda/direct/gaussian.cu); errors are those of rounding. */
-weft_status weft_kernel_gaussian(weft_ctx *ctx, const weft_kernel_task *task, int slopes, double *out, double *bounds)
+weft_status weft_kernel_gaussian(weft_ctx *ctx, const weft_kernel_task *task, const double *scale, int moved,
+                                 double *out, double *slopes, double *bounds)
 {
   weft_status st = WEFT_OK;
   const size_t nq = task->query.n, d = task->query.d;
@@ -63,7 +64,7 @@ weft_status weft_kernel_gaussian(weft_ctx *ctx, const weft_kernel_task *task, in
   weft_kernel_effort effort = { 0 };
   double *each, *sums;
   for (size_t i = 0; i < nq * 2; i++) bounds[i] = 1e-12;
-  if (!slopes) {
+  if (!scale) {
     WEFT_TRY(weft_kernel_direct(ctx, task, out, &effort));
     goto done;
   }
@@ -71,7 +72,11 @@ weft_status weft_kernel_gaussian(weft_ctx *ctx, const weft_kernel_task *task, in
   WEFT_TAKE(sums, &mem, nq * (d + 2));
   memset(each, 0, d * sizeof *each);
   WEFT_TRY(weft_kernel_slopes(ctx, task, each, sums));
-  memcpy(out, sums, nq * (d + 1) * sizeof *out);
+  memcpy(out, sums, nq * sizeof *out);
+  for (size_t j = 0; j < d; j++)
+    for (size_t i = 0; i < nq; i++)
+      slopes[j * nq + i] = moved ? task->query.x[i * d + j] + sums[(j + 1) * nq + i] * scale[j] / sums[i]
+                                 : sums[(j + 1) * nq + i] * scale[j];
 done:
   weft_arena_end(&mem);
   return st;

@@ -4,4 +4,5 @@
 #include "kernel/kernel.h"
 
 weft_status weft_kernel_slopes(weft_ctx *ctx, const weft_kernel_task *task, const double *each, double *out);
-weft_status weft_kernel_gaussian(weft_ctx *ctx, const weft_kernel_task *task, int slopes, double *out, double *bounds);
+weft_status weft_kernel_gaussian(weft_ctx *ctx, const weft_kernel_task *task, const double *scale, int moved,
+                                 double *out, double *slopes, double *bounds);

@@ -47,6 +47,7 @@ static weft_status choose_grid(weft_ctx *ctx, const weft_kernel_task *task, doub
   weft_status st = WEFT_OK;
   const size_t n = task->reference.n, d = task->reference.d, count = n < SAMPLE ? n : SAMPLE;
   const double *x = task->reference.x, *lo = task->reference.lo;
+  const size_t by_row = task->columns ? 1 : d, by_column = task->columns ? n : 1;
   weft_arena mem = weft_arena_begin(ctx);
   double *column, *square, longest = 0, most = 0;
   WEFT_TAKE(column, &mem, count);
@@ -54,18 +55,18 @@ static weft_status choose_grid(weft_ctx *ctx, const weft_kernel_task *task, doub
   for (size_t k = 0; k < count; k++) square[k] = 0;
   for (size_t j = 0; j < d; j++) {
     for (size_t k = 0; k < count; k++) {
-      const size_t at = (size_t) ((double) k * (double) n / (double) count) * d + j;
+      const size_t at = (size_t) ((double) k * (double) n / (double) count) * by_row + j * by_column;
       column[k] = x[at] + (lo ? lo[at] : 0);
     }
     qsort(column, count, sizeof *column, compare);
     centre[j] = column[count / 2];
   }
   for (size_t k = 0; k < count; k++) {
-    const size_t row = (size_t) ((double) k * (double) n / (double) count) * d;
+    const size_t row = (size_t) ((double) k * (double) n / (double) count) * by_row;
     double length = 0;
     column[k] = 0;
     for (size_t j = 0; j < d; j++) {
-      const double z = fabs(x[row + j] - centre[j] + (lo ? lo[row + j] : 0)) * factor;
+      const double z = fabs(x[row + j * by_column] - centre[j] + (lo ? lo[row + j * by_column] : 0)) * factor;
       column[k] = fmax(column[k], z), length += z * z;
     }
     square[k] = length;
@@ -94,10 +95,11 @@ __global__ void add_gauss(const double *partial, int64_t chunks, int64_t columns
   }
 }
 
-/* Sums and slopes in the units of the points, over their totals. */
-__global__ void finish_gauss(const gauss_scheme s, const double *x, const double *lo, int64_t queries, bool slopes,
-                             int blocks, double n, const gauss_query *about, const gauss_left_out *left, double *total,
-                             double *bounds)
+/* Sums, and slopes times `scale` in the units of the points, over their totals; moved: the points moved by slopes over
+ * sums instead. */
+__global__ void finish_gauss(const gauss_scheme s, const gauss_points x, int64_t queries, const double *scale,
+                             bool moved, int blocks, double n, const gauss_query *about, const gauss_left_out *left,
+                             double *total, double *bounds)
 {
   const gauss_left_out gone = *left;
   const double nearest = __uint_as_float(gone.nearest), rounding = __uint_as_float(gone.rounding);
@@ -107,9 +109,10 @@ __global__ void finish_gauss(const gauss_scheme s, const double *x, const double
     const double rest = exp2((double) about[i].rest) * s.top_weight;
     gauss_bounds(s, gone, nearest, rounding, blocks, n, about[i], p, &bounds[i], &bounds[queries + i]);
     total[i] = p * rest;
-    for (int j = 0; slopes && j < s.d; j++) {
+    for (int j = 0; scale && j < s.d; j++) {
       double *column = total + (1 + j) * queries;
-      column[i] = (column[i] * unshift - gauss_coordinate(s, x, lo, i, j) * p) * rest / s.factor;
+      const double slope = (column[i] * unshift - gauss_coordinate(s, x, i, j) * p) / s.factor * scale[j];
+      column[i] = moved ? x.x[i * x.row + j * x.column] + slope / p : slope * rest;
     }
   }
 }
@@ -163,11 +166,28 @@ typedef struct {
   int blocks, tile;
   bool slopes, among, own; /* queries are among the references on the device, each its reference of weight 1 */
   int64_t padded, stride, slab;
-  double *raw, *raw_lo, *weights, *query, *query_lo, *partial;
+  gauss_points reference, query; /* on the device */
+  double *raw, *raw_lo, *weights, *partial;
   unsigned *tiles, *words;
   gauss_query *about;
   gauss_left_out *left;
 } gauss_run;
+
+/* Sends points at .. at + rows - 1 of `all`; in columns, these are `stride` apart there. */
+static weft_status send_points(gauss_run *run, double *to, const double *from, int64_t at, int64_t rows, int64_t all,
+                               int64_t stride)
+{
+  weft_status st = WEFT_OK;
+  const int64_t d = run->s.d;
+  if (!run->task->columns || rows == all)
+    return weft_device_upload(run->mem, to, rows * d, sizeof(double), weft_fill_doubles,
+                              from + (run->task->columns ? 0 : at * d));
+  for (int64_t j = 0; j < d; j++)
+    WEFT_TRY(
+        weft_device_upload(run->mem, to + j * stride, rows, sizeof(double), weft_fill_doubles, from + j * all + at));
+done:
+  return st;
+}
 
 /* Sends references at .. at + rows - 1 and prepares their tiles. */
 static weft_status send_references(gauss_run *run, int64_t at, int64_t rows)
@@ -175,16 +195,17 @@ static weft_status send_references(gauss_run *run, int64_t at, int64_t rows)
   weft_status st = WEFT_OK;
   weft_ctx *ctx = run->ctx;
   const weft_kernel_task *task = run->task;
-  const int64_t d = run->s.d, padded = (rows + GAUSS_TILE - 1) / GAUSS_TILE * GAUSS_TILE;
-  const gauss_left_out none = { 0, 0, 0x7f800000u, 0 };
-  if (!at) WEFT_CUDA(cudaMemcpyAsync(run->left, &none, sizeof none, cudaMemcpyHostToDevice, run->mem->stream));
-  WEFT_TRY(
-      weft_device_upload(run->mem, run->raw, rows * d, sizeof(double), weft_fill_doubles, task->reference.x + at * d));
-  if (run->raw_lo)
-    WEFT_TRY(weft_device_upload(run->mem, run->raw_lo, rows * d, sizeof(double), weft_fill_doubles,
-                                task->reference.lo + at * d));
+  const int64_t n = (int64_t) task->reference.n, padded = (rows + GAUSS_TILE - 1) / GAUSS_TILE * GAUSS_TILE;
+  const gauss_left_out none = { 0, 0, 0x7f800000u, 0, 0 };
+  if (!at) {
+    WEFT_CUDA(cudaMemcpyAsync(run->left, &none, sizeof none, cudaMemcpyHostToDevice, run->mem->stream));
+    gauss_probe<<<1, 32, 0, run->mem->stream>>>(run->left);
+    WEFT_CUDA(cudaGetLastError());
+  }
+  WEFT_TRY(send_points(run, run->raw, task->reference.x, at, rows, n, run->slab));
+  if (run->raw_lo) WEFT_TRY(send_points(run, run->raw_lo, task->reference.lo, at, rows, n, run->slab));
   WEFT_TRY(weft_device_upload(run->mem, run->weights, rows, sizeof(double), weft_fill_doubles, task->weights + at));
-  gauss_references<<<(unsigned) ((padded + 127) / 128), 128, 0, run->mem->stream>>>(run->s, run->raw, run->raw_lo,
+  gauss_references<<<(unsigned) ((padded + 127) / 128), 128, 0, run->mem->stream>>>(run->s, run->reference,
                                                                                     run->weights, rows, padded,
                                                                                     run->blocks, run->slopes,
                                                                                     run->tiles, run->left);
@@ -245,6 +266,7 @@ static weft_status begin_run(gauss_run *run, int64_t columns)
   const int64_t chunks = 2048 / ((run->stride + tile - 1) / tile) + 3 + most / 65536,
                 ahead = task->query.x - task->reference.x;
   const bool pairs = task->query.lo != NULL;
+  double *query;
   WEFT_DEVICE_TAKE(run->words, run->mem, run->padded * 12 * run->blocks);
   WEFT_DEVICE_TAKE(run->about, run->mem, run->padded);
   WEFT_DEVICE_TAKE(run->left, run->mem, 1);
@@ -261,32 +283,37 @@ static weft_status begin_run(gauss_run *run, int64_t columns)
   if (pairs) WEFT_DEVICE_TAKE(run->raw_lo, run->mem, run->slab * d);
   WEFT_DEVICE_TAKE(run->weights, run->mem, run->slab);
   WEFT_DEVICE_TAKE(run->tiles, run->mem, (run->slab + GAUSS_TILE - 1) / GAUSS_TILE * words);
+  run->reference = { run->raw, run->raw_lo, task->columns ? 1 : d, task->columns ? run->slab : 1 };
+  run->query = run->reference;
   if (run->among) {
-    run->query = run->raw + ahead, run->query_lo = pairs ? run->raw_lo + ahead : NULL;
+    run->query.x += ahead, run->query.lo += pairs ? ahead : 0;
     goto done;
   }
-  WEFT_DEVICE_TAKE(run->query, run->mem, nq * d);
-  WEFT_TRY(weft_device_upload(run->mem, run->query, nq * d, sizeof(double), weft_fill_doubles, task->query.x));
+  run->query.column = task->columns ? nq : 1;
+  WEFT_DEVICE_TAKE(query, run->mem, nq * d);
+  WEFT_TRY(send_points(run, query, task->query.x, 0, nq, nq, nq));
+  run->query.x = query;
   if (!pairs) goto done;
-  WEFT_DEVICE_TAKE(run->query_lo, run->mem, nq * d);
-  WEFT_TRY(weft_device_upload(run->mem, run->query_lo, nq * d, sizeof(double), weft_fill_doubles, task->query.lo));
+  WEFT_DEVICE_TAKE(query, run->mem, nq * d);
+  WEFT_TRY(send_points(run, query, task->query.lo, 0, nq, nq, nq));
+  run->query.lo = query;
 done:
   return st;
 }
 
 /* Slopes of queries that are not references of one weight need the sums first: exponents are shifted by them, so that
  * values fit 16-bit floats. */
-weft_status weft_kernel_gaussian_cuda(weft_ctx *ctx, const weft_kernel_task *task, int slopes, double *out,
-                                      double *bounds)
+weft_status weft_kernel_gaussian_cuda(weft_ctx *ctx, const weft_kernel_task *task, const double *scale, int moved,
+                                      double *out, double *slopes, double *bounds)
 {
   weft_status st = WEFT_OK;
   const int64_t nq = (int64_t) task->query.n, n = (int64_t) task->reference.n, d = (int64_t) task->query.d;
-  const int64_t columns = slopes ? d + 1 : 1;
-  double *centre, *total, *of_sums, least = INFINITY;
+  const int64_t columns = scale ? d + 1 : 1;
+  double *factors = NULL, *centre, *total, *of_sums, least = INFINITY;
   weft_device_arena mem = weft_device_begin(ctx);
   weft_arena host = weft_arena_begin(ctx);
   gauss_run run = {};
-  run.ctx = ctx, run.task = task, run.mem = &mem, run.slopes = slopes;
+  run.ctx = ctx, run.task = task, run.mem = &mem, run.slopes = scale != NULL;
   run.s.d = (int) d, run.s.factor = sqrt(1.4426950408889634) / task->h;
   run.blocks = blocks_of(d), run.tile = tile_of(run.blocks);
   run.padded = (nq + run.tile - 1) / run.tile * run.tile;
@@ -294,34 +321,37 @@ weft_status weft_kernel_gaussian_cuda(weft_ctx *ctx, const weft_kernel_task *tas
   for (int64_t i = 0; i < n; i++)
     run.s.top_weight = fmax(run.s.top_weight, task->weights[i]), least = fmin(least, task->weights[i]);
   if (!nq || !n || d > WEFT_KERNEL_GAUSSIAN_DIMS || !(run.s.top_weight > 0) || !has_cores()) {
-    for (int64_t i = 0; i < nq * columns; i++) out[i] = 0;
+    for (int64_t i = 0; i < nq; i++) out[i] = 0;
+    for (int64_t i = 0; i < nq * (columns - 1); i++) slopes[i] = 0;
     for (int64_t i = 0; i < nq * 2; i++) bounds[i] = n && run.s.top_weight > 0 ? INFINITY : 0;
     goto done;
   }
-  run.among = task->query.x >= task->reference.x && task->query.x + nq * d <= task->reference.x + n * d;
+  run.among = task->columns ? task->query.x == task->reference.x && nq == n
+                            : task->query.x >= task->reference.x && task->query.x + nq * d <= task->reference.x + n * d;
   run.own = run.among && least == run.s.top_weight;
   WEFT_TAKE(centre, &host, d);
   WEFT_TRY(choose_grid(ctx, task, run.s.factor, centre, &run.s.grid));
   WEFT_TRY(weft_device_send(&mem, centre, d, (double **) &run.s.centre));
+  if (scale) WEFT_TRY(weft_device_send(&mem, scale, d, &factors));
   WEFT_DEVICE_TAKE(total, &mem, nq * (columns < 2 ? 2 : columns));
   WEFT_DEVICE_TAKE(of_sums, &mem, nq * 2);
   WEFT_TRY(begin_run(&run, columns < 2 ? 2 : columns));
   if (n <= run.slab) WEFT_TRY(send_references(&run, 0, n));
-  gauss_queries<<<(unsigned) ((run.padded + 127) / 128), 128, 0, mem.stream>>>(run.s, run.query, run.query_lo, nq,
-                                                                               run.padded, run.blocks,
-                                                                               run.own ? GAUSS_OWN : 0, run.words,
-                                                                               run.about);
+  gauss_queries<<<(unsigned) ((run.padded + 127) / 128), 128, 0, mem.stream>>>(run.s, run.query, nq, run.padded,
+                                                                               run.blocks, run.own ? GAUSS_OWN : 0,
+                                                                               run.words, run.about);
   WEFT_CUDA(cudaGetLastError());
-  if (slopes && !run.own) {
+  if (scale && !run.own) {
     WEFT_TRY(sum_references(&run, GAUSS_SQUARES, total));
     gauss_shift<<<(unsigned) ((nq + 127) / 128), 128, 0, mem.stream>>>(nq, total, total + nq, run.about);
     WEFT_CUDA(cudaGetLastError());
   }
-  WEFT_TRY(sum_references(&run, slopes ? GAUSS_SLOPES : GAUSS_SUMS, total));
-  finish_gauss<<<grid_for((double) nq), 256, 0, mem.stream>>>(run.s, run.query, run.query_lo, nq, slopes, run.blocks,
+  WEFT_TRY(sum_references(&run, scale ? GAUSS_SLOPES : GAUSS_SUMS, total));
+  finish_gauss<<<grid_for((double) nq), 256, 0, mem.stream>>>(run.s, run.query, nq, factors, moved, run.blocks,
                                                               (double) n, run.about, run.left, total, of_sums);
   WEFT_CUDA(cudaGetLastError());
-  WEFT_TRY(weft_device_download(&mem, out, total, nq * columns * sizeof *out));
+  WEFT_TRY(weft_device_download(&mem, out, total, nq * sizeof *out));
+  if (scale) WEFT_TRY(weft_device_download(&mem, slopes, total + nq, nq * d * sizeof *slopes));
   WEFT_TRY(weft_device_download(&mem, bounds, of_sums, nq * 2 * sizeof *bounds));
 done:
   weft_arena_end(&host);

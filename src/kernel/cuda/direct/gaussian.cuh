@@ -3,5 +3,5 @@
 
 #include "kernel/kernel.h"
 
-weft_status weft_kernel_gaussian_cuda(weft_ctx *ctx, const weft_kernel_task *task, int slopes, double *out,
-                                      double *bounds);
+weft_status weft_kernel_gaussian_cuda(weft_ctx *ctx, const weft_kernel_task *task, const double *scale, int moved,
+                                      double *out, double *slopes, double *bounds);

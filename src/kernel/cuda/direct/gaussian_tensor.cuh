@@ -37,6 +37,7 @@ __host__ __device__ constexpr bool gauss_coarse(int blocks) { return blocks <= 2
 struct gauss_left_out {
   unsigned long long far, faint;
   unsigned nearest, rounding;
+  int bits; /* that sums of products keep beyond the 24 of a float, as gauss_probe() finds */
 };
 
 struct gauss_scheme {
@@ -45,10 +46,16 @@ struct gauss_scheme {
   double factor, grid, top_weight;
 };
 
-__device__ static inline double gauss_coordinate(const gauss_scheme &s, const double *x, const double *lo, int64_t i,
-                                                 int j)
+/* Coordinate j of point i is x + lo at i * row + j * column; lo may be NULL. */
+struct gauss_points {
+  const double *x, *lo;
+  int64_t row, column;
+};
+
+__device__ static inline double gauss_coordinate(const gauss_scheme &s, const gauss_points &p, int64_t i, int j)
 {
-  return (x[i * s.d + j] - s.centre[j] + (lo ? lo[i * s.d + j] : 0)) * s.factor;
+  const int64_t at = i * p.row + j * p.column;
+  return (p.x[at] - s.centre[j] + (p.lo ? p.lo[at] : 0)) * s.factor;
 }
 
 __device__ static inline unsigned gauss_pair(float a, float b)
@@ -58,13 +65,13 @@ __device__ static inline unsigned gauss_pair(float a, float b)
 }
 
 /* A point's length, its rounded length, and whether its coordinates are within the grid. */
-__device__ static inline bool gauss_measure(const gauss_scheme &s, const double *x, const double *lo, int64_t i,
-                                            double *square, double *rounded, double *off)
+__device__ static inline bool gauss_measure(const gauss_scheme &s, const gauss_points &x, int64_t i, double *square,
+                                            double *rounded, double *off)
 {
   bool within = true;
   *square = *rounded = *off = 0;
   for (int j = 0; j < s.d; j++) {
-    const double z = gauss_coordinate(s, x, lo, i, j), a = rint(z / s.grid) * s.grid;
+    const double z = gauss_coordinate(s, x, i, j), a = rint(z / s.grid) * s.grid;
     const double b = (double) __half2float(__float2half_rn((float) (z - a)));
     within = within && fabs(z) <= GAUSS_STEPS * s.grid;
     *square += z * z, *rounded += (a + b) * (a + b), *off += (z - a - b) * (z - a - b);
@@ -73,13 +80,13 @@ __device__ static inline bool gauss_measure(const gauss_scheme &s, const double 
 }
 
 /* Words of two dimensions of a point in a block of 8: a, b, and a + b as one 16-bit float. */
-__device__ static inline void gauss_split(const gauss_scheme &s, const double *x, const double *lo, int64_t i, int j,
-                                          bool take, unsigned *a, unsigned *b, unsigned *both)
+__device__ static inline void gauss_split(const gauss_scheme &s, const gauss_points &x, int64_t i, int j, bool take,
+                                          unsigned *a, unsigned *b, unsigned *both)
 {
   float high[2] = { 0, 0 }, low[2] = { 0, 0 };
   for (int e = 0; e < 2; e++)
     if (take && j + e < s.d) {
-      const double z = gauss_coordinate(s, x, lo, i, j + e), whole = rint(z / s.grid) * s.grid;
+      const double z = gauss_coordinate(s, x, i, j + e), whole = rint(z / s.grid) * s.grid;
       high[e] = (float) whole, low[e] = (float) (z - whole);
     }
   *a = gauss_pair(high[0], high[1]), *b = gauss_pair(low[0], low[1]);
@@ -87,8 +94,8 @@ __device__ static inline void gauss_split(const gauss_scheme &s, const double *x
 }
 
 /* References at + 0 .. count - 1 of a slab to whole tiles of GAUSS_TILE; those beyond have a weight of 0. */
-__global__ void gauss_references(const gauss_scheme s, const double *x, const double *lo, const double *w, int64_t n,
-                                 int64_t padded, int blocks, bool slopes, unsigned *tiles, gauss_left_out *left)
+__global__ void gauss_references(const gauss_scheme s, const gauss_points x, const double *w, int64_t n, int64_t padded,
+                                 int blocks, bool slopes, unsigned *tiles, gauss_left_out *left)
 {
   const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
   if (i >= padded) return;
@@ -99,7 +106,7 @@ __global__ void gauss_references(const gauss_scheme s, const double *x, const do
   bool take = false;
   if (i < n && w[i] > 0) {
     const double faint = log2(w[i] / s.top_weight);
-    const bool within = gauss_measure(s, x, lo, i, &square, &rounded, &off);
+    const bool within = gauss_measure(s, x, i, &square, &rounded, &off);
     half = rounded / 2 - faint, in_grid = rint(half / (s.grid * s.grid)) * (s.grid * s.grid);
     take = faint >= GAUSS_FAINT && within && half <= GAUSS_LIMIT * s.grid * s.grid;
     if (take)
@@ -118,7 +125,7 @@ __global__ void gauss_references(const gauss_scheme s, const double *x, const do
   for (int b = 0; b < blocks; b++)
     for (int t = 0; t < 4; t++) {
       unsigned high, low, both;
-      gauss_split(s, x, lo, i, 8 * b + 2 * t, take, &high, &low, &both);
+      gauss_split(s, x, i, 8 * b + 2 * t, take, &high, &low, &both);
       unsigned *to = tile + (row >> 3) * 32 * words + (g * 4 + t) * vector;
       to[b / vector * 32 * vector + b % vector] = high;
       to[(blocks + b) / vector * 32 * vector + (blocks + b) % vector] = low;
@@ -126,7 +133,7 @@ __global__ void gauss_references(const gauss_scheme s, const double *x, const do
   if (!slopes) return;
   __half *v = (__half *) (tile + blocks * 512 + 192);
   for (int j = 0; j < 8 * blocks; j++) {
-    const double z = take && j < s.d ? gauss_coordinate(s, x, lo, i, j) : 0;
+    const double z = take && j < s.d ? gauss_coordinate(s, x, i, j) : 0;
     const __half high = __float2half_rn((float) z);
     const int lane = (j & 7) * 4 + (row & 7) / 2, word = (row & 15) >> 3;
     __half *to = v + ((((row >> 4) * blocks + (j >> 3)) * 32 + lane) * 4 + word) * 2 + (row & 1);
@@ -143,8 +150,8 @@ struct gauss_query {
 };
 #define GAUSS_OWN -1.0f
 
-__global__ void gauss_queries(const gauss_scheme s, const double *x, const double *lo, int64_t n, int64_t padded,
-                              int blocks, float square_known, unsigned *words, gauss_query *about)
+__global__ void gauss_queries(const gauss_scheme s, const gauss_points x, int64_t n, int64_t padded, int blocks,
+                              float square_known, unsigned *words, gauss_query *about)
 {
   const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
   if (i >= padded) return;
@@ -152,9 +159,9 @@ __global__ void gauss_queries(const gauss_scheme s, const double *x, const doubl
   double square = 0, rounded = 0, off = 0, longest = 0, coarse = 0;
   bool take = false;
   if (i < n) {
-    take = gauss_measure(s, x, lo, i, &square, &rounded, &off) && rounded / 2 <= GAUSS_LIMIT * s.grid * s.grid;
+    take = gauss_measure(s, x, i, &square, &rounded, &off) && rounded / 2 <= GAUSS_LIMIT * s.grid * s.grid;
     for (int j = 0; j < s.d; j++) {
-      const double z = gauss_coordinate(s, x, lo, i, j), gap = z - (double) __half2float(__float2half_rn((float) z));
+      const double z = gauss_coordinate(s, x, i, j), gap = z - (double) __half2float(__float2half_rn((float) z));
       longest = fmax(longest, fabs(z)), coarse += gap * gap;
     }
   }
@@ -170,7 +177,7 @@ __global__ void gauss_queries(const gauss_scheme s, const double *x, const doubl
   for (int b = 0; b < blocks; b++)
     for (int t = 0; t < 4; t++) {
       unsigned high, low, both;
-      gauss_split(s, x, lo, i, 8 * b + 2 * t, take, &high, &low, &both);
+      gauss_split(s, x, i, 8 * b + 2 * t, take, &high, &low, &both);
       unsigned *to = words + (i / 16 * 6 * blocks + 2 * b + (row >> 3)) * 32 + g * 4 + t;
       to[0] = high;
       to[2 * blocks * 32] = low;
@@ -195,10 +202,11 @@ __host__ __device__ static inline void gauss_bounds(const gauss_scheme &s, const
                                                     double rounding, int blocks, double n, const gauss_query &q,
                                                     double sum, double *of_sum, double *of_slopes)
 {
-  const double unit = 1.0 / 8388608, ln2 = 0.6931471805599453, per_z = 1.2011224087864498; /* z of a bandwidth */
+  const double unit = 1.0 / 8388608, step = (17 * exp2(-(double) left.bits) + 1) * unit, ln2 = 0.6931471805599453,
+               per_z = 1.2011224087864498; /* z of a bandwidth */
   const double far = fmin(fmax((nearest - q.length) / per_z, 0.0), 1e3), off = q.off + rounding;
   const double side = sqrt((double) s.d) * s.grid / 2,
-               deep = (gauss_coarse(blocks) ? 2 : 3) * ((blocks + 1) / 2) * 17 * unit;
+               deep = (gauss_coarse(blocks) ? 2 : 3) * ((blocks + 1) / 2) * step;
   /* the error of a value is a0 + a1 r + a2 r² at r bandwidths */
   const double a0 =
       4 * unit + ln2 * (deep * (2 * q.length * side + s.grid * s.grid) + (gauss_coarse(blocks) ? q.coarse * side : 0) +
@@ -209,7 +217,7 @@ __host__ __device__ static inline void gauss_bounds(const gauss_scheme &s, const
   const double root = sqrt(square), longest = q.longest / per_z;
   const double faint = (double) left.faint * 0x1p-40, beyond = (double) left.far * exp(-far * far / 2);
   *of_sum = 1.03 * (a0 + (a1 + a2 * reach) * reach) + adding + (n * 0x1p-100 + faint + beyond) / sum;
-  *of_slopes = 1.03 * (a0 * root + (a1 + a2 * reach) * square) + (68 + 24) * unit * (longest + root) + unit +
+  *of_slopes = 1.03 * (a0 * root + (a1 + a2 * reach) * square) + (4 * step + 14 * unit) * (longest + root) + unit +
                adding * longest +
                (n * exp2(-25.0 - GAUSS_TOP - q.shift) * GAUSS_STEPS * s.grid / per_z + faint +
                 (far > 1 ? far * beyond : 0.61 * (double) left.far)) /
@@ -252,6 +260,24 @@ __device__ static inline void gauss_product_of_8(float d[4], unsigned a0, unsign
       : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
       : "r"(a0), "r"(a1), "r"(b0), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+/* How many bits beyond a float's a product of tensor cores keeps: 16 addends of 2^-23-bits beside 1 are not lost. */
+__global__ void gauss_probe(gauss_left_out *left)
+{
+  const float one[4] = { 1, 1, 1, 1 };
+  int bits = 0;
+  for (int k = 1; k <= 2; k++) {
+    const unsigned a = gauss_pair(0x1p-12f, 0x1p-12f), b = gauss_pair(exp2f(-11.0f - k), exp2f(-11.0f - k));
+    float sum[4];
+    gauss_product(sum, a, a, a, a, b, b, one);
+    if (bits == k - 1 && sum[0] == 1 + exp2f(-19.0f - k)) bits = k;
+  }
+  if (threadIdx.x == 0) left->bits = bits;
+}
+#else
+__global__ void gauss_probe(gauss_left_out *) {}
+#endif
 
 /* d = c + products of all blocks. */
 template <int BLOCKS>
