@@ -1,5 +1,6 @@
-# A CUDA object without a toolkit: NVIDIA's compiler and libraries come as Python wheels, with which the sources that
-# the installed package carries are built into the user's own folder, from where the object is opened.
+# A CUDA object without a toolkit, in the user's own folder, from where it is opened: built of the sources that the
+# installed package carries, by NVIDIA's compiler, which comes as Python wheels; or taken from a file, where it was built
+# elsewhere (R/install-cuda-file.R).
 
 # What is fetched, in megabytes: what the object is compiled and linked with, and no more. The SHA-256 of each wheel, by
 # processor: pip refuses any other file, wherever it comes from.
@@ -44,13 +45,20 @@ least_driver <- 580 # of CUDA 13
 #' object belongs to the sources from which it was built: another version of weft does not open it, and this function
 #' must then be called again. Where weft was installed with its own CUDA object, that one is used.
 #'
+#' With `from = "weft-cuda-....tar.xz"`, a file or an address, no compiler, Python or make is needed: the file holds an
+#' object that `tools/gpu-object.sh` built of the same sources for devices of compute capability 7.5 to 12.0. It is
+#' installed when its SHA-256 is right. NVIDIA's libraries (cuBLAS, cuSOLVER, cuSPARSE) are opened when a call first
+#' needs them: from wheels, conda, the packages `cuda13.*` of mlverse, a toolkit or the system, whichever is there.
+#'
 #' @section Needed: Linux, `python3` with pip, `make` and the C and C++ compiler that R was configured with; a driver of
 #'   version `r least_driver` or later; 4 GB of disk while it works, of which 1.2 GB stay.
 #'
 #' @param arch compute capabilities to build for, as in `"90"` or `c("80", "90")`; by default those of this machine's
 #'   devices.
 #' @param ask whether to ask before anything is fetched. In scripts it must be `FALSE`.
-#' @param from a folder with the wheels, from which pip then takes them without a network.
+#' @param from a folder with the wheels, from which pip then takes them without a network; or an object that was built
+#'   elsewhere: a file, or an address that begins with `https://`.
+#' @param sha256 the SHA-256 that such a file must have; by default, what the file `from` with `.sha256` at its end says.
 #' @param remove delete what an earlier call built.
 #' @param quiet do not show what pip, configure and make say.
 #' @return The path of the object, invisibly; `NULL` when the answer was no, or it was removed.
@@ -60,7 +68,7 @@ least_driver <- 580 # of CUDA 13
 #' # what would be fetched
 #' weft:::cuda_wheels[1:3]
 #' if (interactive()) weft_install_cuda()
-weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, remove = FALSE, quiet = TRUE) {
+weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, sha256 = NULL, remove = FALSE, quiet = TRUE) {
   ask <- check_flag(ask, "ask")
   quiet <- check_flag(quiet, "quiet")
   root <- user_cuda_dir()
@@ -68,11 +76,12 @@ weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, remove = FAL
     unlink(cuda_home(), recursive = TRUE)
     return(invisible())
   }
-  if (!is.null(from) && !dir.exists(check_text(from, "from"))) {
-    abort_input("`from` must be a folder with Python wheels.", x = sprintf("There is no folder %s.", describe(from)))
-  }
   if (is.null(root)) abort_input("This installation of weft does not contain the sources of the CUDA object.",
                                  i = "Install weft from source.")
+  if (!is.null(from) && !dir.exists(check_text(from, "from"))) {
+    return(invisible(install_object(from, sha256, ask, root, quiet)))
+  }
+  if (!is.null(sha256)) abort_input("`sha256` must be NULL unless `from` is a file or an address.")
   arch <- checked_arch(arch)
   tools <- needed_tools()
   if (!agreed(ask, from, root)) return(invisible())
@@ -84,10 +93,14 @@ weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, remove = FAL
   object <- build_cuda(root, toolkit, arch, tools[["make"]], quiet)
   trim_toolkit(root, toolkit, object)
   finished <- TRUE
+  report_object()
+  invisible(object)
+}
+
+report_object <- function() {
   missing <- cuda_missing()
   message(if (is.null(missing)) "The CUDA back end is ready; weft_sitrep() shows the devices."
-          else paste0("The CUDA object was built, but cannot be used yet: ", missing))
-  invisible(object)
+          else paste0("The CUDA object was installed, but cannot be used yet: ", missing))
 }
 
 cuda_home <- function() file.path(user_folder("data"), "cuda")
@@ -118,13 +131,17 @@ checked_arch <- function(arch) {
     abort_input("`arch` must contain compute capabilities of at least 75, such as \"90\".",
                 x = sprintf("It is %s.", toString(arch)))
   }
+  check_driver()
+  arch
+}
+
+check_driver <- function() {
   driver <- suppressWarnings(as.numeric(sub("[.].*", "", device_report("driver_version"))))
   if (length(driver) && any(driver < least_driver, na.rm = TRUE)) {
     abort_input(sprintf("The NVIDIA driver must have version %d or later.", least_driver),
                 x = sprintf("Its version is %.0f.", min(driver)),
                 i = "Ask the administrator of this machine for a newer driver, or a CUDA toolkit that fits this one.")
   }
-  arch
 }
 
 # What nvidia-smi says of all devices; nothing without them.
@@ -257,19 +274,16 @@ parallel_jobs <- function() {
   if (length(count) && !is.na(count)) count else 1L
 }
 
-# Keeps the libraries that the object is linked to, and theirs.
+# Keeps the libraries that the object opens, and theirs.
 trim_toolkit <- function(root, toolkit, object) {
-  said <- suppressWarnings(system2("ldd", shQuote(object), stdout = TRUE, stderr = FALSE, env = without_r_libraries()))
-  used <- unique(normalizePath(sub(" \\(0x.*", "", sub(".*=> ", "", grep("=> /", said, value = TRUE)))))
-  lib <- normalizePath(file.path(toolkit, "lib"))
-  keep <- used[dirname(used) == lib]
-  if (!length(keep)) return(invisible()) # without ldd all of it stays
   unlink(file.path(root, "build"), recursive = TRUE)
   parts <- list.files(file.path(root, "wheels"), all.files = TRUE, no.. = TRUE, full.names = TRUE)
   unlink(parts[basename(parts) != "nvidia"], recursive = TRUE)
   parts <- list.files(toolkit, all.files = TRUE, no.. = TRUE, full.names = TRUE)
   unlink(parts[basename(parts) != "lib"], recursive = TRUE)
-  libraries <- list.files(lib, full.names = TRUE)
-  unlink(setdiff(libraries, keep), recursive = TRUE)
+  libraries <- list.files(file.path(toolkit, "lib"), full.names = TRUE)
+  unlink(libraries[!grepl("^lib(cublas|cublasLt|cusolver|cusparse|nvJitLink)[.]so", basename(libraries))],
+         recursive = TRUE)
+  writeLines(normalizePath(file.path(toolkit, "lib")), file.path(dirname(object), "libraries"))
   invisible()
 }

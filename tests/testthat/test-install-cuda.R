@@ -36,7 +36,11 @@ test_that("the object is built in the user's folder, with what was fetched, and 
   expect_match(said, "Compiling for 90", all = FALSE)
   expect_true(startsWith(object, normalizePath(file.path(there, "data"))))
   expect_true(file.exists(object))
-  expect_match(readLines(object), "-l:libcublas.so.13 -l:libcusolver.so.13 -l:libcusparse.so.13", fixed = TRUE)
+  expect_match(readLines(object), "-cudart static -L.*/nvidia/cu13/lib ")
+  expect_no_match(readLines(object), "cublas|cusolver|cusparse")
+  expect_match(readLines(file.path(dirname(object), "libraries")), "/nvidia/cu13/lib$")
+  expect_setequal(list.files(readLines(file.path(dirname(object), "libraries"))),
+                  sprintf("lib%s.so.13", c("cublas", "cusolver", "cusparse")))
   own <- file.exists(file.path(weft:::libs_dir(), "cuda", "weft_cuda.so"))
   expect_identical(weft:::cuda_dir(), if (own) weft:::libs_dir() else weft:::user_cuda_dir())
   weft_install_cuda(remove = TRUE)
@@ -85,6 +89,8 @@ test_that("arguments, devices and drivers are looked at before anything is fetch
   expect_error(weft_install_cuda("61", ask = FALSE), "must contain compute capabilities", class = "weft_error_input")
   expect_error(weft_install_cuda("90", ask = NA), "`ask` must be TRUE or FALSE", class = "weft_error_input")
   expect_error(weft_install_cuda("90", from = "/no/such"), "`from` must be a folder", class = "weft_error_input")
+  expect_error(weft_install_cuda("90", ask = FALSE, sha256 = strrep("0", 64)), "`sha256` must be NULL",
+               class = "weft_error_input")
   skip_if(interactive())
   expect_error(suppressMessages(weft_install_cuda("90")), "asks before it downloads", class = "weft_error_input")
   there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0; echo 8.6 ;; *) echo 550.54.15 ;; esac"))
@@ -139,4 +145,83 @@ test_that("every wheel has a checksum for each processor, and pip must keep to i
   said <- tryCatch(suppressMessages(weft:::fetch_wheels(file.path(there, "python3"), there, NULL, TRUE)),
                    error = conditionMessage)
   expect_match(said, "nvidia-cusparse==12.9.4.2 --hash=sha256:", fixed = TRUE)
+})
+
+# ---- an object that was built elsewhere ----
+
+# An archive as tools/gpu-object.sh makes it, of these files; its SHA-256 beside it.
+object_archive <- function(folder, files = list(key = basename(weft:::user_cuda_dir()), weft_cuda.so = "an object")) {
+  inside <- withr::local_tempdir()
+  for (name in names(files)) writeLines(files[[name]], file.path(inside, name))
+  archive <- file.path(folder, "weft-cuda.tar.xz")
+  withr::with_dir(inside, utils::tar(archive, names(files), compression = "xz", tar = "internal"))
+  writeLines(paste0(weft:::sha256_of(archive), "  weft-cuda.tar.xz"), paste0(archive, ".sha256"))
+  archive
+}
+
+test_that("an object from a file is installed without a compiler, make, Python or pip", {
+  skip_if_not(nzchar(system.file("cuda", "sources.tar.xz", package = "weft")), "no sources in this installation")
+  there <- machine()
+  file.symlink(Sys.which("sha256sum"), file.path(there, "sha256sum"))
+  withr::local_envvar(PATH = there, CUDA_HOME = "", CONDA_PREFIX = "")
+  archive <- object_archive(there)
+  said <- testthat::capture_messages(object <- weft_install_cuda(from = archive, ask = FALSE))
+  expect_identical(readLines(object), "an object")
+  expect_match(said, "installed|ready", all = FALSE)
+  expect_identical(dirname(dirname(object)), normalizePath(weft:::user_cuda_dir()))
+  expect_true(file.exists(file.path(dirname(object), "libraries")))
+  sum <- weft:::sha256_of(archive)
+  unlink(paste0(archive, ".sha256"))
+  expect_error(weft_install_cuda(from = archive), "`sha256` must be given", class = "weft_error_input")
+  expect_identical(suppressMessages(weft_install_cuda(from = archive, sha256 = toupper(sum))), object)
+  weft_install_cuda(remove = TRUE)
+  expect_false(file.exists(object))
+})
+
+test_that("an archive that was changed, holds something else or is of another version is refused", {
+  skip_if_not(nzchar(system.file("cuda", "sources.tar.xz", package = "weft")), "no sources in this installation")
+  there <- machine("nvidia-smi" = "exit 9")
+  refused <- function(archive, ...) {
+    expect_error(suppressMessages(weft_install_cuda(from = archive, ask = FALSE)), ..., class = "weft_error_input")
+    expect_false(dir.exists(weft:::user_cuda_dir()))
+  }
+  key <- basename(weft:::user_cuda_dir())
+  archive <- object_archive(there)
+  writeLines("0123", paste0(archive, ".sha256"))
+  refused(archive, "64 hexadecimal digits")
+  writeLines(strrep("0", 64), paste0(archive, ".sha256"))
+  refused(archive, "must have the SHA-256")
+  refused(object_archive(there, list(key = key)), "archive of `key`")
+  refused(object_archive(there, list(key = key, weft_cuda.so = "x", more = "y")), "It holds .*more")
+  refused(object_archive(there, list(key = "another", weft_cuda.so = "x")), "Its key is another")
+  text <- file.path(there, "text")
+  writeLines("no archive", text)
+  writeLines(weft:::sha256_of(text), paste0(text, ".sha256"))
+  refused(text, "archive of `key`")
+  if (!interactive()) {
+    expect_error(suppressMessages(weft_install_cuda(from = "https://localhost/none.tar.xz")),
+                 "asks before it downloads", class = "weft_error_input")
+  }
+  file <- object_archive(there)
+  there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0 ;; *) echo 550.54 ;; esac"))
+  refused(file, "driver must be of version 580")
+})
+
+test_that("NVIDIA's libraries are found where conda, mlverse's packages and toolkits have them", {
+  there <- machine(python3 = "exit 1")
+  has <- function(...) {
+    folder <- file.path(there, ...)
+    dir.create(folder, recursive = TRUE)
+    file.create(file.path(folder, "libcublas.so.13"))
+    normalizePath(folder)
+  }
+  conda <- has("conda", "lib")
+  toolkit <- has("toolkit", "lib64")
+  package <- has("library", "cuda13.0", "lib")
+  withr::local_envvar(CONDA_PREFIX = file.path(there, "conda"), CUDA_HOME = file.path(there, "toolkit"))
+  withr::local_libpaths(file.path(there, "library"), action = "prefix")
+  expect_identical(weft:::library_folders()[1:3], c(conda, package, toolkit))
+  wheels <- has("site", "nvidia", "cu13", "lib")
+  machine(python3 = sprintf("echo %s", file.path(there, "site")))
+  expect_identical(weft:::library_folders()[1], wheels)
 })
