@@ -99,7 +99,7 @@ series_partners <- function(partner, order, key) {
 series_text <- function(x) {
   a <- attr(x, "series")
   if (is.null(a)) return(NULL)
-  sprintf("Regulators explain the changes of their targets in %s of %s%s", several(a$steps, "step"),
+  sprintf("Regulators explain the changes of their targets in %s of %s%s.", several(a$steps, "step"),
           if (a$series == 1) "one series" else paste(thousands(a$series), "series"),
           if (a$rest) sprintf(", and the levels of their targets in %s outside of series",
                               several(a$rest, "sample")) else "")

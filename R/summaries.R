@@ -11,7 +11,7 @@
 #' @param x a summary.
 #' @param n the number of rows of each table to print.
 #' @param ... ignored.
-#' @return A list of class `weft_summary`: the columns of [glance()][tidiers], and `first`, the first rows of
+#' @return A list of class `weft_summary`: the columns of [glance()][tidiers], and `first_rows`, the first rows of
 #'   [tidy()][tidiers]. `print()`: `x`, invisibly.
 #' @name summaries
 #' @examples
@@ -21,7 +21,7 @@ NULL
 as_summary <- function(parts, title) structure(parts, class = "weft_summary", title = title)
 
 summary_of <- function(object, title, rows = 10L) {
-  as_summary(c(as.list(generics::glance(object)), list(first = utils::head(generics::tidy(object), rows))), title)
+  as_summary(c(as.list(generics::glance(object)), list(first_rows = utils::head(generics::tidy(object), rows))), title)
 }
 
 #' @rdname summaries

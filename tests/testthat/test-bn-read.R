@@ -135,7 +135,7 @@ test_that("files that break a rule are errors that name the line", {
   bad(swap("0.2, 0.8", "-0.2, 1.2"), "at least 0")
   bad(swap("0.2, 0.8", "0.2, x"), "`x` is not a number.*Line 10")
   bad(swap("0.2, 0.8", "NaN, 1"), "not a number|lacks")
-  bad(swap("(off, yes) 0.2, 0.2, 0.6", "(off, yes) 0.2, 0.8"), "needs 3 numbers here, not 2.*Line 16")
+  bad(swap("(off, yes) 0.2, 0.2, 0.6", "(off, yes) 0.2, 0.8"), "needs 3 numbers here, but 2.*Line 16")
   bad(swap("(off, yes)", "(off, maybe)"), "`maybe` is not a state of node `a`.*Line 16")
   bad(swap("(off, yes)", "(off)"), "2 parents, not 1")
   bad(swap("default 0.25, 0.25, 0.5;", ""), "lacks probabilities.*Line 14")

@@ -252,7 +252,7 @@ test_that("inputs that break a rule are classed errors", {
   bad(bn_scores(d, interventions = "a"), "one entry per row")
   bad(bn_scores(d, interventions = rep("zz", 150)), "no column `zz`")
   set <- c(list(quote(f(x))), rep(list(NULL), 149)) # neither a name nor NA
-  bad(bn_scores(d, interventions = set), "Entry 1 is of class call")
+  bad(bn_scores(d, interventions = set), "Entry 1 is an object of class call")
   expect_identical(bn_interventions(c(list("b", factor("c")), set[-(1:2)]), names(d), 150),
                    bn_interventions(c(list("b", "c"), set[-(1:2)]), names(d), 150)) # a factor among names
   bad(bn_scores(d, candidates = list("a")), "names of nodes")

@@ -557,7 +557,7 @@ test_that("arguments that are left out or have another name elsewhere say so", {
   fit <- pca(x, 2, seed = 1)
   bad(predict(fit, "a"), "numeric matrix")
   bad(predict(fit, x[, c(1, 1:4)][, -5]), "Missing: `Rape`")
-  bad(augment(fit, data = x[1:3, ]), "It has 3, not 50")
+  bad(augment(fit, data = x[1:3, ]), "It has 3 rows instead of 50")
   bad(tidy(fit, 7), "`matrix`")
   failed <- tryCatch(call_with(pca, list(x, k = -1)), error = identity)
   expect_identical(deparse(conditionCall(failed)), "pca(..., k = -1)")

@@ -55,7 +55,7 @@ test_that("every result has a summary that prints", {
   expect_identical(setdiff(tidied, methods_of("summary")), character())
   s <- summary(results$select)
   expect_identical(s$selected, 3L)
-  expect_identical(s$first, tidy(results$select))
+  expect_identical(s$first_rows, tidy(results$select))
   expect_output(print(s), "Selected features\\s+selected: 3\\s+features: 6")
   expect_output(print(summary(results$prior)), "required:\\s+from to nats\\s+a\\s+b\\s+0")
   expect_output(print(summary(results$pairs)), "kept: 15\\s+searched: 15\\s+mi: 0%: ")

@@ -91,7 +91,7 @@ test_that("what is refused is refused before work and memory are spent", {
   worked <- FALSE
   expect_error(mi_network(e$x, "clr", estimator = "ksg", fdr = 0.05,
                           run = weft_run(progress = function(...) worked <<- TRUE)),
-               "there is no test of this information", class = "weft_error_input")
+               "this information has no test", class = "weft_error_input")
   expect_false(worked)
   expect_error(mi_network(e$x, "relnet", estimator = "ksg"), "`threshold` must be given", class = "weft_error_input")
   expect_s3_class(mi_network(e$x, "relnet", estimator = "ksg", threshold = 0.1), "weft_network")

@@ -221,9 +221,9 @@ static weft_status check_scored(weft_ctx *ctx, const search_run *run)
     const size_t m = weft_bn_required_of(run->search->problem, i, set);
     if (weft_bn_scorer_value(&run->scorers[0], i, set, m) > WEFT_BN_NEVER) continue;
     return weft_fail_column(ctx, i,
-                            "has no set of parents that can be scored: with so many levels, its own or those "
-                            "of parents that are required, the penalty of this score is too large; or it "
-                            "is a number that does not vary, or has too few rows.");
+                            "has no parent set that can be scored: its levels or those of required parents are too "
+                            "many for the penalty of this score, or it is numeric and constant or has too few "
+                            "rows.");
   }
   return WEFT_OK;
 }
