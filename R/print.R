@@ -61,4 +61,7 @@ cut_name <- function(x, most) {
 }
 
 # A sentence on as many lines as it takes.
-cat_wrapped <- function(...) cat(strwrap(plain_text(paste0(...)), getOption("width"), exdent = 2L), sep = "\n")
+cat_wrapped <- function(...) {
+  lines <- strwrap(plain_text(paste0(...)), getOption("width"), exdent = 2L)
+  if (length(lines)) cat(lines, sep = "\n") # of nothing cat() writes an empty line
+}

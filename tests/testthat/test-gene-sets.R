@@ -22,7 +22,7 @@ test_that("damaged files are errors that name the line", {
   bad(gmt("one\tx\tA", "two\tx"), "Line 2 has no genes")
   bad(gmt("one\tx\tA", "", "two\tx\t\t"), "Line 3 has no genes")
   bad(gmt("\tx\tA"), "Line 1 has no name")
-  bad(gmt("one\tx\tA", "one\tx\tB"), "Line 2 has the name of line 1")
+  bad(gmt("one\tx\tA", "one\tx\tB"), "Line 2 repeats the name of line 1")
   bad(gmt("no tabs at all"), "Line 1 has no genes")
   bad(gmt(""), "is empty")
   bad(gmt(raw = as.raw(c(65, 0, 66))), "NUL bytes")

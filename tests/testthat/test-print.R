@@ -50,7 +50,7 @@ test_that("a ranking of no features is one, and prints", {
 test_that("the greatest R-hat is printed, and that chains disagree", {
   fit <- irm(matrix(rep(c(0, 1), 18), 6), seed = 1, sweeps = 20)
   fit$rhat[] <- c(1.02, 1.4, 1.1)[seq_along(fit$rhat)]
-  expect_output(print(fit), "R-hat up to 1.400 .*uncertain: ")
+  expect_output(print(fit), "R-hat up to 1.400 .*did not converge: ")
   fit$rhat[] <- 1.01
   expect_match(utils::capture.output(print(fit)), "R-hat up to 1.010 \\(log posterior\\)$", all = FALSE)
 })
@@ -58,7 +58,7 @@ test_that("the greatest R-hat is printed, and that chains disagree", {
 test_that("a search prints what of its score is for edges, and what it cannot know it leaves out", {
   d <- data.frame(a = rep(0:1, 40), b = rep(c(0L, 0L, 1L, 1L), 20), c = rep(0:1, 40))
   found <- bn_search(d, seed = 1)
-  expect_output(print(found), sprintf("1 edge, [a-z]+ %.4f, of which %.4f for", found$score, log(found$gamma)))
+  expect_output(print(found), sprintf("1 edge, [a-z]+ %.4f, including %.4f for", found$score, log(found$gamma)))
   expect_match(utils::capture.output(print(bn_search(d, gamma = 1, seed = 1)))[1], "1 edge, [a-z]+ [-.0-9]+$")
   expect_no_match(utils::capture.output(print(bn_learn(d, seed = 1))), "NA")
   grDevices::pdf(NULL)

@@ -22,7 +22,7 @@ test_that("another format, or none, is refused by what reads a result", {
     for (format in list(2L, 1, "1", NULL)) {
       other <- fits[[name]]
       attr(other, "format") <- format
-      expect_error(utils::capture.output(print(other)), class = "weft_error_input", regexp = "must be of format 1",
+      expect_error(utils::capture.output(print(other)), class = "weft_error_input", regexp = "must have format 1",
                    info = name)
     }
   }
@@ -35,7 +35,7 @@ test_that("another format, or none, is refused by what reads a result", {
   fit <- fits$weft_gene_network
   attr(fit$components, "format") <- 2L
   expect_error(weft_report(fit, withr::local_tempfile(), open = FALSE), class = "weft_error_input",
-               regexp = "`fit\\$components` must be of format 1")
+               regexp = "`fit\\$components` must have format 1")
 })
 
 test_that("what is no result is not asked for its format", {
@@ -62,7 +62,7 @@ test_that("proofs/damaged.R has every class of result", {
   table <- getNamespaceInfo("weft", "S3methods")
   printed <- table[table[, 1L] == "print", 2L]
   here <- c("weft_sitrep", "weft_ranks", "weft_rates", "weft_device_matrix", "weft_run", "weft_plan", # of one session,
-            "weft_example", "summary.weft_store") # or data
+            "weft_example", "summary.weft_store", "weft_summary") # or data
   has <- function(f) { # the names of its cases
     text <- paste(deparse(f), collapse = " ")
     unique(regmatches(text, gregexpr("weft_[a-z_]+", text))[[1L]])

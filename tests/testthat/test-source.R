@@ -93,7 +93,7 @@ test_that("missing names are refused, whatever has them", {
   skip_if_not_installed("Matrix")
   m <- matrix(c(1, 2, 0, 4, 5, 6), 2)
   refused <- function(f, side, ...) {
-    expect_error(f(...), paste0("names of `[xA]` must not be missing.*That of ", side, " is"),
+    expect_error(f(...), paste0("names of `[xA]` must not be missing.*The name of ", side, " is"),
                  class = "weft_error_input")
   }
   sparse <- Matrix::Matrix(m, sparse = TRUE)
@@ -218,10 +218,10 @@ test_that("64-bit integers are the numbers that they stand for, or need the pack
   expect_identical(check_pair(bits[1:2], "max_clusters", 1), c(1, 2))
   expect_equal(kernel_bandwidth(c(1, 2, 4, 9), grid = bits[1:2]), kernel_bandwidth(c(1, 2, 4, 9), grid = 1:2))
   beyond <- structure(c(1, 2), class = "integer64") # 4.6e18 and more
-  expect_error(kernel_sum(3, beyond, bandwidth = 1), class = "weft_error_input", regexp = "2 are beyond")
-  expect_error(kde(c(1, 2, 4), bandwidth = beyond[1]), class = "weft_error_input", regexp = "1 is beyond")
-  expect_error(check_number(beyond[1], "k"), class = "weft_error_input", regexp = "1 is beyond")
-  expect_error(kernel_bandwidth(c(1, 2, 4, 9), grid = beyond), class = "weft_error_input", regexp = "2 are beyond")
+  expect_error(kernel_sum(3, beyond, bandwidth = 1), class = "weft_error_input", regexp = "2 are outside")
+  expect_error(kde(c(1, 2, 4), bandwidth = beyond[1]), class = "weft_error_input", regexp = "1 is outside")
+  expect_error(check_number(beyond[1], "k"), class = "weft_error_input", regexp = "1 is outside")
+  expect_error(kernel_bandwidth(c(1, 2, 4, 9), grid = beyond), class = "weft_error_input", regexp = "2 are outside")
 })
 
 test_that("numbers that a class writes otherwise are numbers", {

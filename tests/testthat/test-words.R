@@ -77,10 +77,10 @@ test_that("a comma as the user's decimal mark changes no markup, file or count",
 
 test_that("factors whose codes have no level are refused where they colour", {
   broken <- structure(rep(7L, 40), class = "factor", levels = c("a", "b"))
-  expect_error(plot(gene_mi_network(e$x), groups = broken[1:12]), "`groups` must be a factor each of whose codes",
+  expect_error(plot(gene_mi_network(e$x), groups = broken[1:12]), "`groups` must be a valid factor",
                class = "weft_error_input")
   skip_if_not_installed("ggplot2")
-  expect_error(ggplot2::autoplot(pca(e$x, 2), color = broken), "`color` must be a factor each of whose codes",
+  expect_error(ggplot2::autoplot(pca(e$x, 2), color = broken), "`color` must be a valid factor",
                class = "weft_error_input")
 })
 
