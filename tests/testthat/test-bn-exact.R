@@ -93,7 +93,7 @@ test_that("graphs beyond memory are refused", {
   wide <- as.data.frame(matrix(0:1, 4, 40))
   expect_error(bn_exact(wide, 1), class = "weft_error_memory", regexp = "40 nodes")
   expect_error(bn_exact(wide[1:25], 1, posterior = "dag", run = "cpu"), class = "weft_error_memory",
-               regexp = "At most 24")
+               regexp = "The limit is 24")
 })
 
 test_that("sums over graphs are the same with any number of threads, and stop when told", {

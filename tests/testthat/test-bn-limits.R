@@ -3,7 +3,7 @@
 test_that("a search beyond memory is refused before it begins", {
   expect_silent(weft:::check_search_memory(list(p = 100, n = 1000), "bge", 8, 1, 1))
   expect_error(weft:::check_search_memory(list(p = 4096, n = 1e9), "bge", 8, 1000, 1), class = "weft_error_memory",
-               regexp = "needs about .* of memory.*4096 nodes, .* rows, 1000 starts.*fewer `starts`")
+               regexp = "needs about .* of memory.*4096 nodes, .* rows and 1000 starts.*fewer `starts`")
 })
 
 test_that("features of more networks than memory holds are refused", {

@@ -125,7 +125,7 @@ test_that("sums over orders stop when told, and what does not fit is refused bef
   order_edges(scores, best, run_control(threads = 1, progress = function(done, total) polls <<- polls + 1))
   expect_gt(polls, 40) # 32 top parts, forward and backward
   wide <- function(p) as.data.frame(matrix(0:1, 4, p))
-  expect_error(bn_exact(wide(38), 1, posterior = "order"), class = "weft_error_memory", regexp = "At most 37")
+  expect_error(bn_exact(wide(38), 1, posterior = "order"), class = "weft_error_memory", regexp = "The limit is 37")
   # 8 bytes for each subset
   expect_error(bn_exact(wide(37), 1, run = "cpu"), class = "weft_error_memory",
                regexp = "needs about 1099[.]. GB of memory for 37 nodes")

@@ -41,5 +41,5 @@ test_that("factors whose codes have no level are refused, wherever categories ar
   for (name in names(takes)) {
     for (f in factors) expect_error(takes[[name]](f), class = "weft_error_input", info = name)
   }
-  expect_error(mi_rank(x, factors[[2L]]), "codes from 1 to 5, and 2 levels")
+  expect_error(mi_rank(x, factors[[2L]]), "codes range from 1 to 5, but it has 2 levels")
 })

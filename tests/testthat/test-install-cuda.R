@@ -94,7 +94,7 @@ test_that("arguments, devices and drivers are looked at before anything is fetch
   skip_if(interactive())
   expect_error(suppressMessages(weft_install_cuda("90")), "asks before it downloads", class = "weft_error_input")
   there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0; echo 8.6 ;; *) echo 550.54.15 ;; esac"))
-  expect_error(weft_install_cuda(ask = FALSE), "driver must be of version 580.*It is 550", class = "weft_error_input")
+  expect_error(weft_install_cuda(ask = FALSE), "driver must have version 580.*Its version is 550", class = "weft_error_input")
   there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0; echo 9.0 ;; *) echo 580.65.06 ;; esac"))
   expect_identical(weft:::checked_arch(NULL), "90")
 })
@@ -121,7 +121,7 @@ test_that("pip imports nothing of the working folder, PYTHONPATH or the user's p
   withr::local_dir(folder)
   withr::local_envvar(PYTHONPATH = folder, PYTHONUSERBASE = file.path(folder, "base"), PIP_CONFIG_FILE = "/dev/null")
   weft:::needed_tools()
-  expect_error(suppressMessages(weft:::fetch_wheels(python, root, wheels, TRUE)), "Fetching",
+  expect_error(suppressMessages(weft:::fetch_wheels(python, root, wheels, TRUE)), "Downloading",
                class = "weft_error_input")
   expect_false(file.exists(marker))
   expect_identical(basename(getwd()), basename(folder))

@@ -376,7 +376,7 @@ test_that("a store's regressions take some cells, its shifts all", {
   d <- guided_cells(2400, 16)
   few <- list(resamples = 4, stability = FALSE, null_copies = 0)
   store <- stored(d$x)
-  expect_message(net <- regulation(store, interventions = d$of, seed = 1, control = few), "take 2,000 of 2,400 cells")
+  expect_message(net <- regulation(store, interventions = d$of, seed = 1, control = few), "use 2,000 of 2,400 cells")
   size <- pmax(Matrix::rowSums(d$x), 1)
   data <- log2(1 + as.matrix(d$x) / (size / mean(size)))
   expected <- shifts_of(data, d$of)

@@ -153,7 +153,7 @@ test_that("mistakes in times are classed errors", {
   fails(list(time = 1:12, series = 1), "list\\(time, unit\\)")
   fails(1:12, "`compare` must not be given", compare = rep(1:2, 6))
   x <- x[1:4, ]
-  fails(1:4, "at least 4 steps")
+  fails(1:4, "at least 4 time steps")
   expect_error(regulation(x, unit = 1:4), class = "weft_error_input", regexp = "`unit`; did you mean `time")
 })
 

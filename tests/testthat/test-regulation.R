@@ -505,5 +505,5 @@ test_that("genes of one name are told apart by numbers", {
 test_that("conditions that are a level NA are refused", {
   y <- matrix(stats::rnorm(150), 30)
   groups <- addNA(factor(rep(c("a", "b", NA), each = 10)))
-  expect_error(regulation(y, compare = groups, seed = 1), "Missing: 10 of 30", class = "weft_error_input")
+  expect_error(regulation(y, compare = groups, seed = 1), "10 of 30 are missing", class = "weft_error_input")
 })

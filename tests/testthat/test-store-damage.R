@@ -18,7 +18,7 @@ test_that("a file cut short, or made longer, is an error", {
     expect_error(weft_store(file), class = "weft_error_input")
   }
   writeBin(c(bytes, as.raw(0)), file)
-  expect_error(weft_store(file), "added", class = "weft_error_input")
+  expect_error(weft_store(file), "extended", class = "weft_error_input")
 })
 
 test_that("every byte that is changed is noticed", {
@@ -47,7 +47,7 @@ test_that("a damaged block is named, and the others can be read", {
   expect_identical(y[seq_len(about$rows[1]), ], m[seq_len(about$rows[1]), ])
   where <- sprintf("block 2 of %d \\(rows %.0f to %.0f\\)", length(about$rows), about$rows[1] + 1, sum(about$rows[1:2]))
   expect_error(y[, ], where, class = "weft_error_input")
-  expect_error(Matrix::colSums(y), paste(where, "checksum"), class = "weft_error_input")
+  expect_error(Matrix::colSums(y), paste(where, "has a wrong checksum"), class = "weft_error_input")
 })
 
 test_that("numbers that lie are found out, whatever the checksums say", {

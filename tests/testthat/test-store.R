@@ -162,7 +162,7 @@ test_that("Matrix Market text that is wrong says where", {
   refused(c(head, "-2 2 1"), "three whole numbers")
   refused(c(head, "99999999999 2 1"), "2147483647")
   refused(c(head, "2 2 2", "1 1 1"), "after 1 of 2")
-  refused(c(head, "2 2 1", "1 1 1", "2 2 2"), "Line 4 .* after the last")
+  refused(c(head, "2 2 1", "1 1 1", "2 2 2"), "Line 4 .* after the stated")
   refused(c(head, "2 2 1", "3 1 1"), "Line 3 .* outside")
   refused(c(head, "2 2 1", "0 1 1"), "outside")
   refused(c(head, "2 2 1", "1 18446744073709551617 1"), "must be a row, a column and a number")

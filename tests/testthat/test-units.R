@@ -52,7 +52,7 @@ test_that("responses and weights whose squares vanish are refused", {
   bad <- function(code, what) expect_error(code, what, class = "weft_error_input")
   bad(kernel_regression(x[, 1L], x[, 2L] * 1e-150), "at least 1e-100")
   bad(gp_regression(x[, 1L], x[, 2L] * 1e-150), "at least 1e-100")
-  bad(kernel_regression(x[, 1L], x[, 2L], weights = rep(1e-150, nrow(x))), "sum of at least 1e-100")
+  bad(kernel_regression(x[, 1L], x[, 2L], weights = rep(1e-150, nrow(x))), "sum is at least 1e-100")
   expect_equal(kernel_regression(x[, 1L], x[, 2L], 1, weights = rep(1e-90, nrow(x)))$r_squared,
                kernel_regression(x[, 1L], x[, 2L], 1)$r_squared)
 })

@@ -145,7 +145,7 @@ test_that("steps can be left out, given arguments and replaced", {
   none <- gene_network(small$x, steps = list(components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE,
                                              network = FALSE))
   expect_null(none$ranking)
-  expect_error(plot(none), "nothing to plot", class = "weft_error_input")
+  expect_error(plot(none), "a result to plot", class = "weft_error_input")
   expect_error(as.data.frame(none, what = "edges"), "left out", class = "weft_error_input")
   expect_error(gene_network(small$x, steps = list(network = "clr")), "list of arguments", class = "weft_error_input")
   expect_error(gene_network(small$x, steps = list(quality = FALSE)), "`steps$quality` must", fixed = TRUE,
@@ -421,7 +421,7 @@ test_that("a level NA is no group of samples", {
   x <- matrix(stats::rnorm(240), 40)
   g <- rep(c("a", "b"), 20)
   unknown <- addNA(factor(c(NA, g[-1])))
-  expect_error(gene_quality(x, unknown), "`class` must be known .* missing for 1 of 40", class = "weft_error_input")
+  expect_error(gene_quality(x, unknown), "`class` must have at least one .* missing for 1 of 40", class = "weft_error_input")
   expect_error(gene_quality(x, g, batch = unknown), "NA is a level", class = "weft_error_input")
 })
 
