@@ -33,11 +33,11 @@ direction_table <- function() {
 
 whole_percent <- function(share) sprintf("%.0f %%", 100 * share)
 
-# "in simulations 1 to 13 % are not direct"; most are not where half of the genes are hidden.
+# "In simulations, 1 to 13 % of such pairs had no direct edge"; the most if half of the genes are not measured.
 not_direct_text <- function(n) {
   table <- direction_table()
   share <- range(table$not_direct[table$samples == table_size(table, n)])
-  sprintf("in simulations %.0f to %.0f %% are not direct", floor(100 * share[1L]),
+  sprintf("In simulations, %.0f to %.0f %% of such pairs had no direct edge", floor(100 * share[1L]),
           ceiling(100 * share[2L]))
 }
 
@@ -48,8 +48,8 @@ outside_text <- function(n) {
   table <- table[table$samples == table_size(table, n) & table$seen == 1, ]
   smooth <- table[table$model != "threshold", ]
   percent <- function(share) sprintf("%.1f %%", 100 * max(share))
-  sprintf(paste("In simulations with %d samples and all genes measured up to %s of such pairs had no edge between",
-                "them, and %s not even a common target (%s where effects begin beyond a threshold)."),
+  sprintf(paste("In simulations with %d samples in which all genes were measured, up to %s of such pairs had no direct",
+                "edge, and %s had neither a direct edge nor a common target (%s with threshold effects)."),
           smooth$samples[1L], percent(smooth$not_direct), percent(smooth$outside),
           percent(table$outside[table$model == "threshold"]))
 }
@@ -62,13 +62,14 @@ direction_sentence <- function(edges, fit) {
   sure <- sum(pairs$direction >= clear_direction, na.rm = TRUE)
   rows <- direction_rows(network_samples(fit))
   text <- if (sure) {
-    sprintf("%s a direction, right in %.0f to %.0f %% of simulations",
-            if (sure == 1L) "1 has" else paste(thousands(sure), "have"),
+    sprintf("%s a clear direction, correct in %.0f to %.0f %% of simulated cases",
+            if (sure == 1L) "One pair has" else paste(thousands(sure), "pairs have"),
             100 * rows$right[1L], 100 * max(rows$right))
-  } else if (anyNA(pairs$direction) && all(is.na(pairs$direction))) "Directions were given, not tested"
-  else "No direction is clear"
+  } else if (anyNA(pairs$direction) && all(is.na(pairs$direction))) {
+    "The directions follow from the candidate regulators and were not tested"
+  } else "No pair has a clear direction"
   hubs <- hubs_on_components(fit, edges)
-  sprintf(" %s%s.", text, if (nrow(hubs)) paste0("; ", hubs_text(hubs)) else "")
+  sprintf(" %s.%s", text, if (nrow(hubs)) sprintf(" %s.", sub("^t", "T", hubs_text(hubs))) else "")
 }
 
 # What the section on the network says: counts, the worst row of the table, and what no data of this kind can tell.
@@ -79,37 +80,38 @@ network_directions <- function(edges, n = Inf) {
   given <- nrow(pairs) - length(tested)
   sure <- sum(tested >= clear_direction)
   one_way <- if (given) {
-    sprintf("%s tried in one direction only, because one of the two genes was not a candidate regulator.",
-            if (given == 1L) "1 pair was" else paste(thousands(given), "pairs were"))
+    sprintf("For %s, only one direction was tested, because only one of the two genes was a candidate regulator.",
+            several(given, "pair"))
   }
   if (!length(tested)) return(one_way)
-  text <- sprintf(paste("Of %s that could point either way, %s clearly one way (at least %s of the weight of both",
+  text <- sprintf(paste("Both directions were tested for %s. %s a clear direction (at least %s of the weight of both",
                         "directions%s)."),
                   several(length(tested), "pair"),
-                  if (sure == 0L) "none points" else if (sure == 1L) "1 points" else paste(thousands(sure), "point"),
+                  if (sure == 0L) "None has" else if (sure == 1L) "One pair has"
+                  else paste(thousands(sure), "pairs have"),
                   clear_direction, if (sure) "; filled arrowheads" else "")
   if (sure) {
-    text <- paste(text, sprintf("By the weights %s of these are expected to point the wrong way.",
+    text <- paste(text, sprintf("According to the weights, %s of the clear directions are expected to be wrong.",
                                 share_text(mean(1 - tested[tested >= clear_direction]))))
   }
   paste(c(text, if (sure) simulated_directions(n), one_way), collapse = " ")
 }
 
-# "With 30 samples, such directions were right in 64 % of cases where effects are linear and half of the genes are
-# measured, and in up to 99 % elsewhere"
+# "In simulations with 30 samples, 64 % of clear directions were correct in the worst setting (linear effects, 50 % of
+# the genes measured), and 99 % in the best setting."
 simulated_directions <- function(n) {
   rows <- direction_rows(n)
   worst <- rows[1L, ]
-  sprintf(paste("In simulations with %d samples such directions were right in %s of cases in the worst setting (%s%s)",
-                "and in %s in the best one. If an unmeasured gene drives two genes, one of them looks like the",
-                "regulator of the other, so a direction is a proposal for an experiment."),
+  sprintf(paste("In simulations with %d samples, %s of clear directions were correct in the worst setting (%s%s), and",
+                "%s in the best setting. If an unmeasured gene regulates two genes, one of them may appear to",
+                "regulate the other. Treat a direction as a hypothesis for an experiment."),
           worst$samples, whole_percent(worst$right), model_text(worst$model),
           if (worst$seen < 1) sprintf(", %s of the genes measured", whole_percent(worst$seen)) else "",
           whole_percent(max(rows$right)))
 }
 
 model_text <- function(model) {
-  switch(model, linear = "linear effects", threshold = "effects beyond a threshold", kinetic = "kinetic rates", model)
+  switch(model, linear = "linear effects", threshold = "threshold effects", kinetic = "kinetic rates", model)
 }
 
 # ---- hubs ----
@@ -133,11 +135,11 @@ hubs_on_components <- function(fit, edges, most = 3L, least_pairs = 5L, follows 
   data.frame(gene = hubs, pairs = as.integer(degree[hubs]), component = best, correlation = r)[kept, , drop = FALSE]
 }
 
-# "the hubs A and B follow PC1"
+# "the hubs A and B are correlated with PC1"
 hubs_text <- function(hubs) {
   by <- split(hubs$gene, hubs$component)
   paste(vapply(names(by), function(k) {
-    sprintf("%s %s %s PC%s", if (length(by[[k]]) == 1L) "the hub" else "the hubs", joined(by[[k]]),
-            if (length(by[[k]]) == 1L) "follows" else "follow", k)
+    sprintf("%s %s %s correlated with PC%s", if (length(by[[k]]) == 1L) "the hub" else "the hubs", joined(by[[k]]),
+            if (length(by[[k]]) == 1L) "is" else "are", k)
   }, ""), collapse = ", ")
 }

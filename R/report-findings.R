@@ -45,9 +45,9 @@ judged_text <- function(p, permutations = NULL) {
   limit <- strengths[["suggestive"]]
   text <- probability_text(p)
   if (is_count(permutations, 1, 1e7) && p <= (1 + 1e-9) / (permutations + 1)) {
-    return(sprintf("%s, the smallest that %s can give,", text, several(permutations, "permutation")))
+    return(sprintf("%s, the smallest possible value with %s", text, several(permutations, "permutation")))
   }
-  if (p <= limit && text == probability_text(limit)) paste0(text, ", just within the limit,") else text
+  if (p <= limit && text == probability_text(limit)) paste0(text, ", just at the threshold") else text
 }
 
 finding <- function(text, p = NULL, strength = strength_of(p)) list(text = text, strength = strength)
@@ -69,17 +69,18 @@ confounding_of <- function(fit) {
   rows[!duplicated(rows$text), , drop = FALSE]
 }
 
-# "Class and batch agree by more than chance (p 0.003), so that no difference between classes is strong evidence.";
-# NULL where nothing stands in the way.
+# "Class and batch agree by more than chance (p 0.003): differences between classes may be differences between batches.
+# For this reason, no finding is rated strong."; NULL if nothing is confounded.
 caution_text <- function(fit) {
   rows <- confounding_of(fit)
   if (!NROW(rows)) return(NULL)
-  said <- sub("\\.$", "", sub("[:;] .*", "", rows$text))
-  first <- c(batch = "a difference between classes may be one between batches",
-             covariate = "a difference between classes may be due to it", depth = "genes with few counts follow depth",
-             component = "it may be technical", cells = "cells of one person are not independent",
-             repeats = "p-values may be about single samples")
-  sprintf("%s: %s. For this reason, no finding is called strong.", joined(utils::head(said, 2L)),
+  said <- sub("\\.$", "", sub("[:;.] .*", "", rows$text))
+  first <- c(batch = "Differences between the classes may be differences between batches",
+             covariate = "Differences between the classes may be due to this covariate",
+             depth = "Differences in genes with low counts may be due to sequencing depth",
+             component = "The component may be technical", cells = "Cells of the same person are not independent",
+             repeats = "The samples may be technical replicates")
+  sprintf("%s. %s. For this reason, no finding is rated strong.", joined(utils::head(said, 2L)),
           first[[rows$kind[1L]]])
 }
 
@@ -88,18 +89,22 @@ best_names <- function(names, score, most = 3L) {
   shown <- utils::head(names, most)
   tied <- if (length(names) > most) sum(score[-seq_len(most)] == score[most]) else 0L
   text <- if (length(shown) < 2L) shown else paste(toString(utils::head(shown, -1L)), "and", utils::tail(shown, 1L))
-  if (tied) sprintf("%s (%s more tied with %s)", text, thousands(tied), utils::tail(shown, 1L)) else text
+  if (tied) sprintf("%s (tied with %s more)", text, thousands(tied)) else text
 }
 
 # ---- genes ----
 
-# What is tested: "between A and B", "among the 3 levels of class", "with age".
+# What is tested: "between A and B", "among the 3 classes", "with age"; with the class for data that are levels.
 ranking_subject <- function(fit) {
   levels <- ranking_levels(fit)
   if (is.null(levels)) return(sprintf("with %s", attr(fit$ranking, "model")$term))
+  if (!inherits(fit$ranking, "weft_ranking")) return("with the class")
   if (length(levels) == 2L) sprintf("between %s and %s", levels[1L], levels[2L])
   else sprintf("among the %d classes", length(levels))
 }
+
+# Whether the genes are tested for association, not for differential expression.
+is_association <- function(fit) is.null(ranking_levels(fit)) || !inherits(fit$ranking, "weft_ranking")
 
 # Levels that are compared; NULL where the outcome is a number.
 ranking_levels <- function(fit) {
@@ -111,22 +116,27 @@ finding_genes <- function(fit) {
   r <- fit$ranking
   q <- fit$quality
   sure <- which(r$q_value <= strengths[["suggestive"]])
-  verb <- if (is.null(ranking_levels(fit))) c("changes", "change") else c("differs", "differ")
   if (!length(sure)) {
-    return(in_vain(sprintf("a %s that %s %s (%s tried)", column_word(q), verb[1L], ranking_subject(fit),
-                           thousands(nrow(r)))))
+    return(in_vain(sprintf("%s (%s tested)",
+                           paste(if (is_association(fit)) "associations" else "differences in expression",
+                                 ranking_subject(fit)),
+                           columns_text(q, nrow(r)))))
   }
-  shape <- setdiff(which(r$shape_q <= strengths[["suggestive"]]), sure)
-  finding(sprintf("%s%s %s %s (FDR 0.05), most clearly %s.%s",
+  shape <- length(setdiff(which(r$shape_q <= strengths[["suggestive"]]), sure))
+  finding(sprintf("%s%s %s %s (FDR 0.05). The top %s is %s.%s",
                   some_of_columns(q, length(sure), nrow(r)), genes_behind(q, ranked_genes(r)[sure]),
-                  verb[1L + (length(sure) > 1L)], ranking_subject(fit), best_gene_text(fit, sure),
-                  if (length(shape)) sprintf(" %s in spread or shape only.",
-                                             if (length(shape) == 1L) "1 more differs"
-                                             else paste(thousands(length(shape)), "more differ")) else ""),
+                  ranking_verb(fit, length(sure)), ranking_subject(fit), column_word(q), best_gene_text(fit, sure),
+                  if (shape) sprintf(" Another %s %s only in spread or shape.", columns_text(q, shape),
+                                     if (shape == 1L) "differs" else "differ") else ""),
           min(r$q_value[sure]))
 }
 
-# "ZYX (higher in AML by 1.72 log2 units, 95 % interval 1.34 to 2.10, q 3e-13)"; several where they are tied.
+# What the tested genes do, for `count` of them: "are differentially expressed", "is associated".
+ranking_verb <- function(fit, count) {
+  paste(if (count == 1L) "is" else "are", if (is_association(fit)) "associated" else "differentially expressed")
+}
+
+# "ZYX (higher in AML by 1.72 log2 units, 95 % CI 1.34 to 2.10, q 3e-13)"; several if they are tied.
 best_gene_text <- function(fit, sure) {
   r <- fit$ranking
   if (!inherits(r, "weft_ranking")) {
@@ -141,10 +151,10 @@ best_gene_text <- function(fit, sure) {
             else if (length(levels) == 2L) sprintf("higher in %s by", levels[1L + up])
             else paste0(best$contrast, ": ", if (up) "higher" else "lower", " by")
     change <- alike_numbers(c(abs(best$log2_fold_change), range(abs(c(best$lower, best$upper)))))
-    sprintf("%s %s log2 units%s, 95 %% interval %s to %s, ", what, change[1L],
+    sprintf("%s %s log2 units%s, 95 %% CI %s to %s, ", what, change[1L],
             if (is.null(levels)) " per unit" else "", change[2L], change[3L])
   }
-  sprintf("%s (%sq %s)", best$gene, change, sub(",$", "", judged_text(best$q_value)))
+  sprintf("%s (%sq %s)", best$gene, change, judged_text(best$q_value))
 }
 
 two_digits <- function(v) format(signif(v, 2L), digits = 2L, decimal.mark = ".")
@@ -165,17 +175,15 @@ finding_sets <- function(enriched) {
   over <- if (NROW(found)) found[found$q_value <= 0.05, , drop = FALSE]
   shifted <- if (NROW(ranked)) ranked[ranked$q_value <= 0.05, , drop = FALSE]
   if (!NROW(over) && !NROW(shifted)) {
-    return(in_vain(sprintf("a set of genes that differs between classes (%s tried)", thousands(enriched$tried))))
+    return(in_vain(sprintf("enriched gene sets (%s tested)", thousands(enriched$tried))))
   }
   text <- c(
-    if (NROW(shifted)) sprintf("%s of genes %s as a whole, most clearly %s (%s genes, %s, p %s).",
-                               several(nrow(shifted), "set"), if (nrow(shifted) == 1L) "shifts" else "shift",
-                               shifted$set[1L], shifted$size[1L], shifted$direction[1L],
-                               probability_text(shifted$p_value[1L])),
-    if (NROW(over)) sprintf("%s over-represented in lists of genes, most clearly %s (%s of %s genes are %s, p %s).",
-                            if (nrow(over) == 1L) "1 set is" else paste(thousands(nrow(over)), "sets are"),
-                            over$set[1L], over$overlap[1L], over$size[1L], over$query[1L],
-                            probability_text(over$p_value[1L])))
+    if (NROW(shifted)) sprintf("%s shifted as a whole. The smallest p-value is for %s (%s genes, %s, p %s).",
+                               several_are(nrow(shifted), "gene set"), shifted$set[1L], shifted$size[1L],
+                               shifted$direction[1L], probability_text(shifted$p_value[1L])),
+    if (NROW(over)) sprintf("%s over-represented. The smallest p-value is for %s (%s of its %s genes are %s, p %s).",
+                            several_are(nrow(over), "gene set"), over$set[1L], over$overlap[1L], over$size[1L],
+                            over$query[1L], probability_text(over$p_value[1L])))
   finding(paste(text, collapse = " "), strength = "suggestive")
 }
 
@@ -187,38 +195,36 @@ finding_components <- function(fit) {
   if (is.null(class)) {
     k <- standing_out(pc)
     if (is.null(k)) return(NULL) # not tested
-    if (k == 0) return(in_vain("a direction in which many genes vary together"))
-    return(finding(sprintf("%s out: many genes vary together.", several_stand(k, "component")),
+    if (k == 0) return(in_vain("significant principal components"))
+    return(finding(sprintf("%s significant: many genes vary together.", several_are(k, "principal component")),
                    strength = "suggestive"))
   }
   apart <- apart_on_components(pc, fit$quality)
   if (apart$p > strengths[["suggestive"]]) {
-    return(in_vain(sprintf("a component on which the classes differ (%d tried)", ncol(pc$x))))
+    return(in_vain(sprintf("principal components on which the classes differ (%d tested)", ncol(pc$x))))
   }
-  finding(sprintf("%s differ along PC%d, which has %s of the variance; %s of it lies between them%s (p %s%s).",
-                  if (nlevels(class) == 2L) joined(levels(class)) else sprintf("The %d classes", nlevels(class)),
-                  apart$best, share_text(pc$share[apart$best]), share_text(apart$share),
-                  if (is.null(fit$quality$before)) "" else " within batches", probability_text(apart$p),
-                  if (ncol(pc$x) > 1L) sprintf(", corrected for %d components", ncol(pc$x)) else ""), apart$p)
+  finding(sprintf("The class explains %s of the variance of PC%d%s (%sp %s).",
+                  share_text(apart$share), apart$best, if (is.null(fit$quality$before)) "" else " within batches",
+                  if (ncol(pc$x) > 1L) "adjusted " else "", probability_text(apart$p)), apart$p)
 }
 
 finding_hidden <- function(fit) {
   hidden <- fit$components$hidden
   if (is.null(hidden)) return(NULL)
   size <- tabulate(hidden$group, 2L)
-  finding(sprintf("Samples fall into groups of %d and %d that no given variable explains: perhaps a hidden batch.",
-                  size[1L], size[2L]), strength = "suggestive")
+  finding(sprintf(paste("The samples form two groups (%d and %d samples) that no known variable explains. They may be",
+                        "hidden batches."), size[1L], size[2L]), strength = "suggestive")
 }
 
 # ---- samples ----
 
 finding_outliers <- function(fit) {
   o <- as.data.frame(fit$outliers)
-  if (!any(o$outlier)) return(in_vain(sprintf("an outlier among %s", several(nrow(o), "sample"))))
+  if (!any(o$outlier)) return(in_vain("outliers"))
   odd <- o[o$outlier, ]
   finding(sprintf("%s of %s %s: %s (smallest q %s).", several(nrow(odd), "sample"), thousands(nrow(o)),
                   if (nrow(odd) == 1L) "is an outlier" else "are outliers",
-                  best_names(odd$sample, odd$p_value, 3L), sub(",$", "", judged_text(min(odd$q_value)))),
+                  best_names(odd$sample, odd$p_value, 3L), judged_text(min(odd$q_value))),
           min(odd$q_value))
 }
 
@@ -227,21 +233,22 @@ finding_groups <- function(fit) {
   r <- fit$clusters
   z <- sample_groups(r)
   if (!groups_hold(r)) {
-    return(unsettled("Groups of samples: another run would give other groups, so none is a finding"))
+    return(unsettled("Do not interpret the groups of samples, because another run may find other groups"))
   }
-  if (max(z) < 2L) return(in_vain(sprintf("groups among %s", several(length(z), "sample"))))
+  if (max(z) < 2L) return(in_vain("groups of samples"))
   sizes <- sort(tabulate(z), decreasing = TRUE)
-  counted <- sprintf("Samples form %d groups of %s%s", max(z),
+  counted <- sprintf("The samples form %d groups of %s samples%s", max(z),
                      if (length(sizes) <= 6L) joined(thousands(sizes))
                      else sprintf("%s to %s", thousands(min(sizes)), thousands(max(sizes))),
-                     if (is_consensus(r) && r$given) " (this number was given)" else "")
+                     if (is_consensus(r) && r$given) " (the number of groups was specified)" else "")
   found <- class_agreement(fit)
   if (is.null(found)) return(finding(paste0(counted, "."), strength = "suggestive"))
   if (found$p > strengths[["suggestive"]]) {
-    return(finding(sprintf("%s, which do not agree with the classes (p %s): perhaps a batch or a subtype.", counted,
-                           probability_text(found$p)), strength = "suggestive"))
+    return(finding(sprintf(paste("%s. The groups are not associated with the classes (p %s), and may be batches or",
+                                 "subtypes."), counted, probability_text(found$p)), strength = "suggestive"))
   }
-  finding(sprintf("%s, which agree with the classes (%s).", counted, agreement_text(found)), strength = "suggestive")
+  finding(sprintf("%s. The groups are associated with the classes (%s).", counted, agreement_text(found)),
+          strength = "suggestive")
 }
 
 groups_rhat <- function(r) max(r$rhat[is.finite(r$rhat)], 1)
@@ -249,16 +256,16 @@ groups_rhat <- function(r) max(r$rhat[is.finite(r$rhat)], 1)
 # What is known while the chains disagree.
 groups_open <- function(r, class = NULL) {
   if (is_consensus(r)) {
-    return("Groups of samples: one of them was found again in fewer than half of the subsamples. Do not interpret them")
+    return("Do not interpret the groups of samples: fewer than half of the subsamples contained one of them")
   }
   number <- range(as.integer(names(r$n_clusters$row)))
-  sprintf(paste("Groups of samples: the sampler has not converged. R-hat, which compares independent chains, is %s,",
-                "and should be at most %.1f. Neither the number of groups (%s so far) nor their members%s is a",
-                "finding. Run it longer, with steps = list(clusters = list(method = \"irm\", sweeps = %s)); if this",
-                "does not help, the data have no clear blocks"),
+  sprintf(paste("The clustering of the samples has not converged. R-hat, which compares independent chains, is %s and",
+                "should be at most %.1f. Do not interpret the number of groups (%s so far), their members%s. Increase",
+                "the number of sweeps, with steps = list(clusters = list(method = \"irm\", sweeps = %s)). If the",
+                "chains still do not converge, the data have no clear blocks"),
           rhat_number(groups_rhat(r)), greatest_rhat,
           if (number[1L] == number[2L]) number[1L] else paste(number, collapse = " to "),
-          if (is.null(class)) "" else " nor their agreement with the classes",
+          if (is.null(class)) "" else " or their association with the classes",
           format(10 * nrow(r$log_posterior), scientific = FALSE))
 }
 
@@ -269,45 +276,46 @@ finding_pairs <- function(fit) {
   if (!nrow(r) || is.null(r$p_fwer)) return(NULL)
   sure <- r[r$p_fwer <= strengths[["suggestive"]], ]
   if (!nrow(sure)) {
-    return(in_vain(sprintf("a pair of genes that says more about the class than its members (%s tried)",
-                           pairs_searched(fit, " pairs"))))
+    return(in_vain(sprintf("synergistic pairs of genes (%s tested)", pairs_searched(fit, " pairs"))))
   }
+  best <- best_names(paste(sure$feature1, "and", sure$feature2), sure$interaction, 1L)
   one <- nrow(sure) == 1L
-  finding(sprintf("%s %s %s more about the class than %s members: %s (p %s over the whole search).",
-                  if (one) "One of" else paste(thousands(nrow(sure)), "of"), pairs_searched(fit),
-                  if (one) "says" else "say", if (one) "its" else "their",
-                  best_names(paste(sure$feature1, "with", sure$feature2), sure$interaction, 1L),
+  finding(sprintf("%s of %s %s more information about the class than %s separately: %s (adjusted p %s).",
+                  if (one) "One" else thousands(nrow(sure)), pairs_searched(fit, " pairs of genes", FALSE),
+                  if (one) "carries" else "carry", if (one) "its two genes" else "their genes",
+                  if (one) best else paste("the top pair is", best),
                   judged_text(min(sure$p_fwer), attr(fit$pairs, "permutations"))), min(sure$p_fwer))
 }
 
-# "the 4,186,171 pairs of 2,894 genes": where a gene has several columns, one of them stands for it.
-pairs_searched <- function(fit, what = " pairs of genes") {
+# "4,186,171 pairs of 2,894 genes": if a gene has several columns, one of them represents it.
+pairs_searched <- function(fit, what = " pairs of genes", count_genes = TRUE) {
   searched <- attr(fit$pairs, "searched")
   genes <- (1 + sqrt(1 + 8 * searched)) / 2
   counted <- thousands(searched)
-  if (genes != round(genes)) return(paste0(counted, what))
-  sprintf("the %s pairs of %s", counted, several(genes, "gene"))
+  if (genes != round(genes) || !count_genes) return(paste0(counted, what))
+  sprintf("%s pairs of %s", counted, several(genes, "gene"))
 }
 
-# Why fewer genes are paired than ranked; nothing where they are as many.
+# Why fewer genes are paired than ranked; nothing if they are as many.
 genes_paired <- function(fit) {
   symbols <- fit$quality$genes$symbol
   if (is.null(symbols) || is.null(fit$quality$genes$representative)) return(NULL)
   if (column_word(fit$quality) == "gene") return(NULL)
-  sprintf("If several probes measure one gene, the probe that varies most represents it: %s probes, %s genes.",
+  sprintf(paste("If several probes measure the same gene, only the most variable probe was used: the %s probes measure",
+                "%s genes."),
           thousands(ncol(fit$quality$x)), thousands(length(representatives(fit$quality))))
 }
 
-# What the p-values of pairs are over, and how many permutations of the classes the least of them is of.
+# How many permutations of the classes the smallest p-value of pairs is from.
 whole_search <- function(pairs) {
   times <- attr(pairs, "permutations")
-  if (!is_count(times, 1, 1e7)) return("the whole search")
+  if (!is_count(times, 1, 1e7)) return(NULL)
   as_good <- round(min(pairs$p_fwer) * (times + 1)) - 1
   if (as_good < 1) {
-    return(sprintf("the whole search, the smallest that %s can give: in none was the best pair as good",
-                   paste(several(times, "permutation"), "of the classes")))
+    return(sprintf(paste("The best pair had less interaction in each of %d permutations of the classes, so this is the",
+                         "smallest possible p-value."), as.integer(times)))
   }
-  sprintf("the whole search: in %s of %d permutations of the classes the best pair was as good",
+  sprintf("The best pair had at least as much interaction in %s of %d permutations of the classes.",
           format(as_good), as.integer(times))
 }
 
@@ -318,24 +326,27 @@ finding_network <- function(fit) {
   net <- fit$network
   edges <- report_edges(net)
   fdr <- attr(net, "fdr")
-  if (!nrow(edges)) return(in_vain(sprintf("a pair among %s that varies together", several(ncol(net), "gene"))))
+  if (!nrow(edges)) return(in_vain(sprintf("co-expressed pairs among %s", several(ncol(net), "gene"))))
   if (is.null(fdr) || is.na(attr(net, "cut") %||% 0)) return(NULL) # not tested
   finding(paste0(pairs_of_network(edges, fit), ".", direction_sentence(edges, fit)), strength = "suggestive")
 }
 
-# "41 pairs of 300 genes vary together beyond chance (FDR 0.05); in simulations 1 to 13 % are not
-# direct"
+# "41 pairs among 300 genes are co-expressed (FDR 0.05 for edges, 0.056 for pairs). In simulations, 1 to 13 % of such
+# pairs had no direct edge"
 pairs_of_network <- function(edges, fit) {
   net <- fit$network
   count <- nrow(network_pairs(edges))
-  verb <- if (is.null(network_regulators(net))) c("is co-expressed", "are co-expressed")
-          else c("varies with its regulator", "vary with their regulator")
-  as_pairs <- if (is.null(edges$pair_q)) NA else max(edges$pair_q)
-  sprintf("%s of %s %s beyond chance (FDR %s)%s", several(count, "pair"),
-          several(length(network_features(net)), "gene"), verb[1L + (count > 1L)],
-          format(if (is.na(as_pairs)) attr(net, "fdr") else signif(as_pairs, 2)),
-          if (is_directed(net)) paste0("; ", not_direct_text(network_samples(fit))) else "")
+  pair_fdr <- network_pair_fdr(edges)
+  sprintf("%s among %s %s (FDR %s)%s",
+          several(count, if (is.null(network_regulators(net))) "pair" else "regulator-target pair"),
+          several(length(network_features(net)), "gene"), if (count > 1L) "are co-expressed" else "is co-expressed",
+          if (is.na(pair_fdr) || signif(pair_fdr, 2) == attr(net, "fdr")) format(attr(net, "fdr"))
+          else sprintf("%s for edges, %s for pairs", format(attr(net, "fdr")), format(signif(pair_fdr, 2))),
+          if (is_directed(net)) paste(".", not_direct_text(network_samples(fit))) else "")
 }
+
+# The false discovery rate of the pairs of a table of edges, each counted once; NA without a test.
+network_pair_fdr <- function(edges) if (is.null(edges$pair_q) || !nrow(edges)) NA_real_ else max(edges$pair_q)
 
 # The candidate regulators that the user gave; NULL where there were none, or where all genes could be.
 network_regulators <- function(net) {
@@ -346,15 +357,16 @@ finding_bayes <- function(fit) {
   r <- fit$bayes
   if (is.null(r$edges)) return(NULL)
   if (bayes_disagrees(r)) {
-    return(unsettled(sprintf("Bayesian network: its chains disagree (R-hat %s), so no edge of it is a finding",
+    return(unsettled(sprintf("Do not interpret the Bayesian network, because its chains disagree (R-hat %s)",
                              rhat_number(r$diagnostics$r_hat))))
   }
   sure <- bayes_edges(r, 0.9)
   if (!nrow(sure)) return(NULL)
-  finding(sprintf(paste("Of %d genes, %s depend on each other given the others (posterior probability 0.9 or more):",
-                        "%s.%s"),
-                  nrow(r$dag), several(nrow(sure), "pair"), surest_pairs(sure, 2L),
-                  if (bayes_by_class(fit)) " They were chosen by the class, which may be what joins them." else ""),
+  finding(sprintf("In the Bayesian network of %d genes, %s a posterior probability of at least 0.9: %s.%s",
+                  nrow(r$dag), if (nrow(sure) == 1L) "1 edge has" else paste(nrow(sure), "edges have"),
+                  surest_pairs(sure, 2L),
+                  if (bayes_by_class(fit)) " The genes were selected by the class, which may explain these edges."
+                  else ""),
           strength = "suggestive")
 }
 
@@ -380,18 +392,19 @@ box_lines <- function(part) {
   found <- part$text
   lines <- sprintf("- [%s]{.strength .%s} %s [Evidence](#%s)", found$strength, mark[found$strength],
                    running_text(found$text), found$section)
-  if (!length(lines)) lines <- "**Nothing was found beyond chance.**"
+  if (!length(lines)) lines <- "**There are no significant findings.**"
   c(lines,
-    if (length(part$caution)) c("", paste("**With care.**", running_text(part$caution), "[Details](#data)")),
-    if (length(part$open)) c("", sprintf("**Not converged.** %s. [What there is](#%s)", running_text(part$open),
+    if (length(part$caution)) c("", paste("**Caution:**", running_text(part$caution), "[Details](#data)")),
+    if (length(part$open)) c("", sprintf("**Not converged:** %s. [Details](#%s)", running_text(part$open),
                                          names(part$open))),
     if (length(part$vain)) c("", paste0("**Not found:** ", running_text(paste(part$vain, collapse = "; ")), ".")),
-    if (length(part$left)) c("", sprintf("**Not done**, too few samples: %s. [Details](#data)",
+    if (length(part$left)) c("", sprintf("**Skipped (too few samples):** %s. [Details](#data)",
                                          toString(steps_in_words[names(part$left)]))))
 }
 
-steps_in_words <- c(components = "components", ranking = "genes", pairs = "pairs of genes", network = "a network",
-                    clusters = "groups of samples", bayes = "a Bayesian network", outliers = "outliers")
+steps_in_words <- c(components = "components", ranking = "differential expression", pairs = "pairs of genes",
+                    network = "network", clusters = "groups of samples", bayes = "Bayesian network",
+                    outliers = "outliers")
 
 # Words that readers see: no marks, and links by their text.
 count_words <- function(lines) {

@@ -11,18 +11,19 @@ genes_section <- function(fit, top) {
   results <- gene_results(fit)
   put_table(results, genes_caption(fit), "genes", top, minor = minor_gene_columns(results), links = gene_links(fit),
             more = genes_how(fit))
-  put_download(as.data.frame(fit, what = "genes"), sprintf("All %s with all columns", columns_text(q, nrow(q$genes))),
+  put_download(as.data.frame(fit, what = "genes"),
+               sprintf("Download all %s and all columns", columns_text(q, nrow(q$genes))),
                "all-genes")
   if (is.null(q$class)) return(invisible())
   strips <- utils::head(ranked_genes(r), 12L)
   columns <- shown_columns(fit, strips)
   side_by_side(for (k in seq_along(strips)) figure_strip(q, columns[k], strips[k], k), kind = "tiles")
-  report_paragraph(sprintf("Values of the first %s by class, with one point per sample; bars are medians%s.",
+  report_paragraph(sprintf("Values of the first %s by class. Each point is a sample, and bars are medians.%s",
                            columns_text(q, length(strips)), strips_text(q, columns, strips)))
   figure_heatmap(fit)
 }
 
-# Of two classes, how many samples of the first gene lie on the wrong side of the best cut.
+# How many samples of two classes the best threshold for the first gene misclassifies.
 strips_text <- function(q, columns, names) {
   if (nlevels(q$class) != 2L || !length(columns) || is.na(columns[1L])) return("")
   value <- q$x[, columns[1L]]
@@ -30,8 +31,8 @@ strips_text <- function(q, columns, names) {
   last <- c(which(diff(sort(value)) > 0), length(value)) # a cut may not separate equal values
   wrong <- c(sum(!second), (cumsum(second) + sum(!second) - cumsum(!second))[last])
   wrong <- min(wrong, length(value) - wrong)
-  sprintf(". At the best cut, %s has %s on the wrong side", names[1L],
-          if (wrong) several(wrong, "sample") else "none")
+  sprintf(" The best threshold for %s misclassifies %s.", names[1L],
+          if (wrong) several(wrong, "sample") else "no sample")
 }
 
 # Numbers of the columns of the data that are shown under these names.
@@ -97,32 +98,34 @@ minor_gene_columns <- function(results) {
 }
 
 genes_caption <- function(fit) {
-  word <- if (column_word(fit$quality) == "gene") "Genes"
-          else "Probes (columns of the data; several may measure one gene)"
+  probes <- column_word(fit$quality) == "probe"
   levels <- ranking_levels(fit)
-  if (!inherits(fit$ranking, "weft_ranking")) return(sprintf("%s by what they say about the class.", word))
-  sprintf("%s by p-value%s.", word, if (length(levels) == 2L) {
-    sprintf("; the log2 fold change is %s minus %s", levels[2L], levels[1L])
-  } else "")
+  linear <- inherits(fit$ranking, "weft_ranking")
+  paste(c(sprintf("%s, ordered by %s.", if (probes) "Probes" else "Genes",
+                  if (linear) "p-value" else "their mutual information with the class"),
+          if (linear && length(levels) == 2L) sprintf("The log2 fold change is %s minus %s.", levels[2L], levels[1L]),
+          if (probes) "Several probes may measure the same gene."), collapse = " ")
 }
 
 # How to read the columns.
 genes_how <- function(fit) {
   if (!inherits(fit$ranking, "weft_ranking")) {
-    return(sprintf(paste("Bits: mutual information with the class, 0 for none, %.2f for a gene that separates the",
-                         "classes. p: for each gene alone. q: the smallest false discovery rate at which the gene",
-                         "is listed, over all %s."), class_entropy(fit$quality$class, "bits"),
-                   columns_text(fit$quality, nrow(fit$ranking))))
+    return(sprintf(paste("The column bits is the mutual information with the class, from 0 (no association) to %.2f",
+                         "(the gene determines the class). The column p is the p-value of a single gene. The column q",
+                         "is the smallest false discovery rate at which the gene is significant (%s were tested)."),
+                   class_entropy(fit$quality$class, "bits"), columns_text(fit$quality, nrow(fit$ranking))))
   }
-  paste(c("From, to: 95 % interval of the fold change. A log2 fold change of 1 is a doubling, if values are log2.",
-          "t or F: moderated statistic. p: for each gene alone. q: the smallest false discovery rate at which",
-          "the gene",
-          sprintf("is listed, over all %s.", columns_text(fit$quality, nrow(fit$ranking))),
-          if (!all(is.na(fit$ranking$auc))) paste("AUC: the probability that a sample of the second class has the",
-                                                  "greater value; 0.5 is chance."),
-          "Bits: mutual information of three bins with the class.",
-          if (!all(is.na(fit$ranking$shape_q))) paste("Shape q: the false discovery rate for differences in spread",
-                                                      "or shape beyond the mean.")), collapse = " ")
+  paste(c("The columns from and to are the limits of the 95 % confidence interval of the fold change. If the values",
+          "are on a log2 scale, a log2 fold change of 1 is a doubling. The column",
+          if (is.null(fit$ranking$t)) "F is the moderated F statistic." else "t is the moderated t statistic.",
+          "The column p is the p-value of a single gene. The column q is the smallest false discovery rate at which",
+          sprintf("the gene is significant (%s were tested).", columns_text(fit$quality, nrow(fit$ranking))),
+          if (!all(is.na(fit$ranking$auc))) paste("AUC is the probability that a sample of the second class has the",
+                                                  "larger value; it is 0.5 for a gene without a difference."),
+          "The column bits is the mutual information between the class and the values in three bins.",
+          if (!all(is.na(fit$ranking$shape_q))) paste("The column shape q is the q-value of a test for differences in",
+                                                      "spread or shape that a test of means does not detect.")),
+        collapse = " ")
 }
 
 class_entropy <- function(class, unit) {
@@ -135,38 +138,44 @@ genes_text <- function(fit) {
   r <- fit$ranking
   q <- fit$quality
   sure <- which(r$q_value <= 0.05)
-  verb <- if (is.null(ranking_levels(fit))) c("changes", "change") else c("differs", "differ")
   if (!length(sure)) {
-    return(sprintf("No %s of %s %s %s at a false discovery rate of 0.05.", column_word(q), thousands(nrow(r)), verb[1L],
-                   ranking_subject(fit)))
+    return(sprintf("None of %s is %s %s at a false discovery rate of 0.05.", columns_text(q, nrow(r)),
+                   sub("^is ", "", ranking_verb(fit, 1L)), ranking_subject(fit)))
   }
-  shape <- sum(r$shape_q <= 0.05, na.rm = TRUE)
-  paste0(sprintf("%s%s %s %s at a false discovery rate of 0.05%s.", some_of_columns(q, length(sure), nrow(r)),
-                 genes_behind(q, ranked_genes(r)[sure]), verb[1L + (length(sure) > 1L)], ranking_subject(fit),
-                 ways_text(r, sure, ranking_levels(fit))),
-         if (shape) sprintf(" %s in spread or shape (shape q at most 0.05).",
-                            if (shape == 1L) "1 differs" else paste(thousands(shape), "differ")))
+  paste0(sprintf("%s%s %s %s at a false discovery rate of 0.05.", some_of_columns(q, length(sure), nrow(r)),
+                 genes_behind(q, ranked_genes(r)[sure]), ranking_verb(fit, length(sure)), ranking_subject(fit)),
+         ways_text(r, sure, ranking_levels(fit)), shape_text(q, r, sure))
 }
 
-# ": 300 are higher in B, 391 in A".
+# " 300 are higher in B, and 391 are higher in A."
 ways_text <- function(r, sure, levels) {
   change <- r$log2_fold_change[sure]
   if (is.null(change) || !is.null(r$contrast) || anyNA(change)) return("")
   up <- sum(change > 0)
-  if (is.null(levels)) return(sprintf(": %s rise with it, %s fall", thousands(up), thousands(length(sure) - up)))
-  sprintf(": %s are higher in %s, %s in %s", thousands(up), levels[2L], thousands(length(sure) - up), levels[1L])
+  counted <- paste(thousands(c(up, length(sure) - up)), ifelse(c(up, length(sure) - up) == 1L, "is", "are"))
+  if (is.null(levels)) return(sprintf(" %s positively and %s negatively associated.", counted[1L], counted[2L]))
+  sprintf(" %s higher in %s, and %s higher in %s.", counted[1L], levels[2L], counted[2L], levels[1L])
+}
+
+# " 97 probes differ in spread or shape (shape q at most 0.05); 61 of these do not differ in the mean."
+shape_text <- function(q, r, sure) {
+  shape <- which(r$shape_q <= 0.05)
+  if (!length(shape)) return("")
+  sprintf(" %s %s in spread or shape (shape q at most 0.05); %s of these %s not differ significantly in the mean.",
+          columns_text(q, length(shape)), if (length(shape) == 1L) "differs" else "differ",
+          thousands(length(setdiff(shape, sure))), if (length(setdiff(shape, sure)) == 1L) "does" else "do")
 }
 
 # "349 of 3,051 probes"
 some_of_columns <- function(q, some, all) sprintf("%s of %s", thousands(some), columns_text(q, all))
 
-# ", which measure 335 genes,": where columns are probes. `shown` are their labels.
+# " (335 genes)", if columns are probes. `shown` are their labels.
 genes_behind <- function(q, shown) {
   if (column_word(q) == "gene") return("")
   kept <- q$genes[q$genes$kept, ]
   at <- match(shown, gene_labels(q))
   genes <- unique(ifelse(is.na(kept$symbol[at]), kept$gene[at], kept$symbol[at]))
-  sprintf(", of %s,", several(length(genes), "gene"))
+  sprintf(" (%s)", several(length(genes), "gene"))
 }
 
 # For each name that is shown, what databases know the gene by: its symbol or Ensembl identifier; NULL where the data
@@ -183,24 +192,24 @@ gene_links <- function(fit) {
 
 figure_volcano <- function(r) {
   put_figure(function() draw_volcano(r, 0.05, 10L), "Volcano plot: fold change and p-value of every gene.",
-             "Fold change and p-value of every gene; coloured: q at most 0.05.",
-             more = paste("Genes at the top differ with the most certainty, genes at the sides differ by the most. Up",
-                          "to ten genes with the smallest p-values are named."), size = c(4.2, 4))
+             "Volcano plot. Coloured genes have a q-value of at most 0.05.",
+             more = paste("Genes at the top have the smallest p-values. Genes at the sides have the largest fold",
+                          "changes. Up to ten genes with the smallest p-values are labelled."), size = c(4.2, 4))
 }
 
 figure_mean_difference <- function(r) {
   put_figure(function() draw_mean_difference(r, 0.05, 10L), "Fold change of every gene against its mean value.",
-             "Fold change and mean value of every gene; coloured: q at most 0.05.",
-             more = paste("Most genes should lie around 0 at every mean. If the cloud bends away from 0, the samples",
-                          "were not scaled in the same way."), size = c(4.2, 4))
+             "Fold change against mean value. Coloured genes have a q-value of at most 0.05.",
+             more = paste("Most genes should have a fold change around 0, whatever their mean. A trend away from 0",
+                          "means that the samples are not normalised to the same scale."), size = c(4.2, 4))
 }
 
 figure_p_values <- function(r) {
   put_figure(function() draw_p_values(r), "Histogram of the p-values of all genes.",
-             "p-values of all genes; dashed: without any differences.",
-             more = paste("Genes without a difference are spread evenly; genes with a difference add to the left. A",
-                          "slope to the right, or a hill in the middle, means that the test does not fit the data, for",
-                          "example because of hidden batches."),
+             "Histogram of p-values. The dashed line is the expected height if no gene differs.",
+             more = paste("The p-values of genes without a difference are uniformly distributed. Differentially",
+                          "expressed genes add to the bars on the left. If the bars rise to the right or in the",
+                          "middle, the test does not fit the data, for example because of hidden batches."),
              size = c(4.2, 4))
 }
 
@@ -259,15 +268,18 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
   put_figure(function() draw_heatmap(t(z[samples, genes, drop = FALSE]), names[genes], class[samples],
                                      q$batch[some][samples]),
              sprintf("Heat map of the first %d %ss in all samples, classes side by side.", length(names), word),
-             sprintf(paste("The first %s in %s samples: purple is above the mean of the row, green below. All were",
-                           "chosen by the class."),
-                     columns_text(q, length(names)), thousands(length(samples))),
-             more = sprintf(paste("Colours are standard deviations (SD) of the row, up to 2.5. Similar rows and",
-                                  "columns are side by side; the strips on top show class%s. The genes were chosen by",
-                                  "the class, so blocks that follow the class are not a finding of their own.%s"),
-                            if (is.null(q$batch)) "" else " and batch",
-                            if (sure == length(names)) "" else sprintf(" %d of the %d have a q of at most 0.05.", sure,
-                                                                       length(names))),
+             sprintf(paste("Heat map of the first %s in %s samples. Purple values are above the mean of the row, and",
+                           "green values are below it. The %ss were selected by their association with the class."),
+                     columns_text(q, length(names)), thousands(length(samples)), word),
+             more = sprintf(paste("Colours show the distance from the mean of the row in standard deviations (SD), up",
+                                  "to 2.5. Rows and columns are ordered by hierarchical clustering. %s Because the",
+                                  "%ss were selected by the class, a pattern that follows the class is not additional",
+                                  "evidence.%s"),
+                            if (is.null(q$batch)) "The strip at the top shows the class."
+                            else "The strips at the top show the class and the batch.", word,
+                            if (sure == length(names)) ""
+                            else sprintf(" %d of the %d %ss have a q-value of at most 0.05.", sure, length(names),
+                                         word)),
              size = c(7.4, 1.4 + 0.15 * length(names)), kind = "tall",
              narrow = c(phone_width, 1.2 + 0.125 * length(names)))
 }
@@ -301,23 +313,24 @@ draw_heatmap <- function(z, names, class, batch) {
 pairs_section <- function(fit, top) {
   r <- as.data.frame(fit$pairs)
   report_paragraph(pairs_text(fit$pairs), genes_paired(fit),
-                   paste("The interaction of a pair is the information that it has about the class beyond the",
-                         "information of its members. It is positive by chance for many pairs; p says which exceed",
-                         "chance."))
+                   paste("The interaction of a pair is the information that the two genes carry about the class",
+                         "together, minus the information that they carry separately. Many pairs have a positive",
+                         "interaction by chance. The p-value compares a pair with the best pair of permuted classes."))
   if (!nrow(r) || is.null(r$p_fwer)) return(invisible())
   sure <- utils::head(r[r$p_fwer <= strengths[["suggestive"]], ], 2L)
   if (nrow(sure)) side_by_side(for (k in seq_len(nrow(sure))) figure_pair(fit, sure$feature1[k], sure$feature2[k]))
   shown <- data.frame(`first gene` = r$feature1, `second gene` = r$feature2, information = r$mi,
                       interaction = r$interaction, p = r$p_fwer,
                       check.names = FALSE)
-  put_table(shown, sprintf("Pairs with the most interaction of %s.", pairs_searched(fit)), "pairs", min(top, 10),
-            minor = "information",
-            more = paste("Information: bits that the two have together about the class. Interaction: the part of these",
-                         "bits that neither has alone. p: how often the best of all pairs has as much interaction when",
-                         "the classes are permuted."))
+  put_table(shown, sprintf("The pairs with the largest interaction (%s were tested).", pairs_searched(fit)), "pairs",
+            min(top, 10), minor = "information",
+            more = paste("The column information is the information about the class in both genes together, in bits.",
+                         "The column interaction is the part of it that the genes do not carry separately. The column",
+                         "p is the proportion of permutations in which the best of all pairs has at least as much",
+                         "interaction."))
 }
 
-# One gene of a pair against the other, by class: what neither tells alone.
+# One gene of a pair against the other, by class.
 figure_pair <- function(fit, first, second) {
   q <- fit$quality
   at <- shown_columns(fit, c(first, second))
@@ -334,8 +347,9 @@ figure_pair <- function(fit, first, second) {
     if (cut) graphics::abline(v = stats::median(values[, 1L]), h = stats::median(values[, 2L]), lty = 2, col = "grey")
     key_above(q$class, shapes = TRUE)
   }, "Scatter plot of the values of the pair in all samples, by class.",
-  sprintf("%s against %s, with one point per sample.", first, second),
-  more = paste(c("If a pair says more than its members, the classes are in opposite corners, although they are mixed",
-                 "along each axis.", if (cut) "Dashed: the medians, at which values were cut for the search."),
+  sprintf("Values of %s and %s. Each point is a sample.", first, second),
+  more = paste(c("If a pair is synergistic, the classes lie in opposite corners, although they overlap along each",
+                 "axis.",
+                 if (cut) "The dashed lines are the medians. For the test, the values were divided at the medians."),
                collapse = " "))
 }

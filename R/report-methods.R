@@ -4,11 +4,11 @@ methods_section <- function(fit, enriched = NULL) {
   text <- methods_text(fit)
   if (!is.null(enriched)) {
     text <- c(text,
-              paste("Overlaps with sets of genes were tested by the hypergeometric test, with the tested genes as",
-                    "universe, and adjusted by the method of Benjamini and Hochberg."),
-              if (!is.null(enriched$ranks)) paste("Whether sets of genes shift as a whole was tested by their",
-                                                  "moderated statistics, allowing for the correlation of genes (Wu and",
-                                                  "Smyth 2012)."))
+              paste("Gene sets were tested for over-representation with hypergeometric tests. The tested genes were",
+                    "the universe, and the p-values were adjusted by the method of Benjamini and Hochberg."),
+              if (!is.null(enriched$ranks)) paste("Shifts of gene sets as a whole were tested with the moderated",
+                                                  "statistics of their genes, accounting for the correlation between",
+                                                  "genes (Wu and Smyth 2012)."))
   }
   report_paragraph(text)
   cat("\n\n### References\n\n")
@@ -94,9 +94,9 @@ run_section <- function(fit) {
   put_table(data.frame(step = steps$step, seconds = steps$seconds,
                        estimated = if (length(estimate)) estimate else NA_real_,
                        `back end` = steps$backend, check.names = FALSE),
-            "Steps, their time in seconds and back end.", "steps", 20)
-  put_table(settings_table(fit), "Settings of every step.", "settings", 100)
-  verbatim(call_lines(fit), "The call")
+            "Run time in seconds and back end of each step.", "steps", 20)
+  put_table(settings_table(fit), "Settings of each step.", "settings", 100)
+  verbatim(call_lines(fit), "Call")
   verbatim(sitrep_lines(fit$sitrep), "Machine and back ends")
-  verbatim(utils::capture.output(print(utils::sessionInfo())), "R session that wrote this page")
+  verbatim(utils::capture.output(print(utils::sessionInfo())), "R session")
 }

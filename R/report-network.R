@@ -11,14 +11,16 @@ network_section <- function(fit, top) {
     if (on_page()) raw_html(network_figures(drawn, caption, network_how(net)))
     else put_figure(function() plot_fit(fit, "network"), "The network.", caption, size = c(7, 6.5),
                     more = network_how(net))
-    put_table(hub_table(edges), "Genes with the most edges, and their neighbours, heaviest first.", "hubs",
-              min(top, 10), minor = "predicted by", more = "(+): high when the gene is high; (-): low then.")
+    put_table(hub_table(edges), "Genes with the most edges, and their neighbours ordered by weight.", "hubs",
+              min(top, 10), minor = "predicted by",
+              more = "The signs (+) and (-) mark positive and negative associations with the gene.")
     put_table(report_edge_table(edges), edges_caption(net), "edges", top, minor = "weight", more = edges_how(net))
     if (is_directed(net)) {
-      folded("Directions in simulations", put_table(direction_columns(), paste(
-        "Directed networks found in simulated data. Not direct: pairs that no edge joins in the true network. Outside:",
-        "pairs that are not joined in its moral graph either, which also joins genes with a common target. Right:",
-        "clear directions that are true. Expected: the share that the weights predict."), "directions", 50))
+      folded("Accuracy in simulations", put_table(direction_columns(), paste(
+        "Accuracy of directed networks in simulated data. The column not direct is the proportion of pairs that have",
+        "no edge in the true network. The column outside is the proportion of pairs that have no edge in its moral",
+        "graph, which also joins genes with a common target. The column correct is the proportion of clear directions",
+        "that are correct, and the column expected is the proportion that the weights predict."), "directions", 50))
     }
   }
   if (is_directed(net) && !is.null(stability_text(net))) report_paragraph(stability_text(net))
@@ -30,7 +32,7 @@ direction_columns <- function() {
   data.frame(samples = table$samples, model = table$model, `genes measured` = whole_percent(table$seen),
              pairs = table$pairs, `not direct` = whole_percent(table$not_direct),
              `outside` = whole_percent(table$outside), `with direction` = table$directed,
-             right = ifelse(table$directed > 0, whole_percent(table$right), ""),
+             correct = ifelse(table$directed > 0, whole_percent(table$right), ""),
              expected = ifelse(table$directed > 0, whole_percent(table$said), ""), check.names = FALSE)
 }
 
@@ -51,7 +53,7 @@ report_edges <- function(net, fit = NULL) {
              direction = rep(NA_real_, nrow(ends)), directed = rep(FALSE, nrow(ends)))
 }
 
-# Information has no sign: that of the genes' rank correlation, 0 where it is below 0.2, or for very many edges.
+# Information has no sign: the sign is taken from the genes' rank correlation; 0 if it is below 0.2 or edges are many.
 rank_signs <- function(fit, names, ends) {
   columns <- shown_columns(fit, names)
   if (!nrow(ends) || nrow(ends) > 1e5 || anyNA(columns)) return(rep(0, nrow(ends)))
@@ -68,53 +70,67 @@ network_words <- function(fit, edges) {
   tested <- !is.null(attr(net, "fdr")) && !is.na(attr(net, "cut") %||% 0)
   genes <- several(length(network_features(net)), "gene")
   chosen <- network_chosen(fit)
-  if (!nrow(edges)) return(sprintf("No pair of %s%s varies together beyond chance.", genes, chosen))
+  if (!nrow(edges)) return(paste(c(sprintf("No pair among %s is significantly co-expressed.", genes), chosen),
+                                 collapse = " "))
   text <- if (tested) paste0(pairs_of_network(edges, fit), ".")
-          else sprintf("%s of %s, not tested.", several(nrow(network_pairs(edges)), "pair"), genes)
+          else sprintf("The network has %s among %s. The pairs were not tested.",
+                       several(nrow(network_pairs(edges)), "pair"), genes)
   hubs <- hubs_on_components(fit, edges)
-  paste(c(text, if (nzchar(chosen)) sprintf("The genes are those%s.", chosen),
-          if (is.null(network_regulators(net))) paste("Without candidate regulators, a pair means co-expression, not",
-                                                      "that one gene acts on the other."),
+  paste(c(text, if (tested) pair_fdr_text(net, edges), chosen,
+          if (is.null(network_regulators(net))) paste("No candidate regulators were given, so a pair shows",
+                                                      "co-expression, not regulation."),
           series_text(net), interventions_text(net),
           unit_text(net),
           if (is_directed(net)) c(outside_text(network_samples(fit)), network_directions(edges, network_samples(fit))),
           controls_joined(edges), groups_joined(fit), factors_text(fit, edges),
-          if (nrow(hubs)) sprintf(paste("%s (correlation %s): the cause of this component may be what joins such genes",
-                                        "to others."), sub("^t", "T", hubs_text(hubs)),
+          if (nrow(hubs)) sprintf(paste("%s (correlation %s). The cause of this component may explain the edges of",
+                                        "such genes."), sub("^t", "T", hubs_text(hubs)),
                                   paste(vapply(hubs$correlation, two_digits, ""), collapse = ", ")),
           weight_text(net)), collapse = " ")
 }
 
-# What edges of control probes say; nothing where there are none.
+# Why the false discovery rate of the pairs may be above the limit for edges.
+pair_fdr_text <- function(net, edges) {
+  pair_fdr <- network_pair_fdr(edges)
+  if (is.na(pair_fdr) || signif(pair_fdr, 2) == attr(net, "fdr")) return(NULL)
+  sprintf(paste("The threshold for an edge was a false discovery rate (FDR) of %s. The FDR of %s is an estimate for",
+                "the same edges if each pair counts once, whatever its direction. It may therefore be %s the",
+                "threshold."),
+          format(attr(net, "fdr")), format(signif(pair_fdr, 2)), if (pair_fdr > attr(net, "fdr")) "above" else "below")
+}
+
+# What edges of control probes mean; nothing if there are none.
 controls_joined <- function(edges) {
   own <- is_control(edges$from) | is_control(edges$to)
-  if (any(own)) sprintf("%s control probes: %s about how samples were processed, not about genes.",
-                        paste(several(sum(own), "edge"), if (sum(own) == 1L) "joins" else "join"),
-                        if (sum(own) == 1L) "it is" else "they are")
+  if (any(own)) sprintf("%s control probes. %s how the samples were processed, not how genes are regulated.",
+                        paste(several(sum(own), "edge"), if (sum(own) == 1L) "involves" else "involve"),
+                        if (sum(own) == 1L) "It shows" else "They show")
 }
 
 # Genes that differ between groups of samples vary together over all samples, whether or not they do within a group.
 groups_joined <- function(fit) {
   groups <- if (!is.null(fit$clusters) && groups_hold(fit$clusters)) max(sample_groups(fit$clusters)) else 1L
-  if (groups > 1L) sprintf(paste("The samples form %d groups (below): genes that differ between groups are joined even",
-                                 "if they do not vary together within any group."), groups)
+  if (groups > 1L) sprintf(paste("The samples form %d groups (see below). Genes that differ between groups are",
+                                 "correlated over all samples, even if they are not correlated within any group."),
+                           groups)
 }
 
 network_chosen <- function(fit) {
   named <- is.character(step_settings(fit, "network")$genes)
-  if (ncol(fit$network) >= length(representatives(fit$quality))) return("")
-  if (named) " that were named for it"
-  else if (is.null(fit$quality$class)) " that vary most"
-  else " that say most about the class, which may be what joins some of them"
+  if (ncol(fit$network) >= length(representatives(fit$quality))) return(NULL)
+  if (named) "The genes of the network were specified in the call."
+  else if (is.null(fit$quality$class)) "The network contains the genes that vary most."
+  else paste("The network contains the genes that are most strongly associated with the class. The class may therefore",
+             "explain some of the edges.")
 }
 
 # What an edge's weight is, where it is first met.
 weight_text <- function(net) {
   if (is_directed(net)) {
-    return(paste("The weight of an edge, from 0 to 1, says how early and how often the first gene was chosen to",
-                 "predict the second in random halves of the samples; it is higher if the first predicts other genes",
-                 if (is.null(attr(net, "interventions"))) "well, too."
-                 else "well, too, and if the second shifts when the first is perturbed."))
+    return(paste("The weight of an edge, from 0 to 1, measures how early and how often the first gene was selected to",
+                 "predict the second gene in random subsamples. The weight is higher if the first gene also predicts",
+                 if (is.null(attr(net, "interventions"))) "other genes well."
+                 else "other genes well, and if the second gene changes when the first gene is perturbed."))
   }
   method <- attr(net, "method")
   if (method %in% names(network_methods)) sprintf("The weight of an edge %s.", network_methods[[method]]$weight)
@@ -162,42 +178,43 @@ network_caption <- function(edges, drawn) {
     degree <- sort(table(c(edges$from, edges$to)), decreasing = TRUE)
     shown <- max(table(c(drawn$from, drawn$to)))
     capped <- !identical(drawn$weight, utils::head(edges$weight, nrow(drawn)))
-    return(sprintf("The heaviest %d of %s edges%s, with their %s; %s are left out.", nrow(drawn),
-                   thousands(nrow(edges)),
-                   if (capped) sprintf(", at most %d of each gene (%s has %s)", shown, names(degree)[1L],
-                                       thousands(degree[[1L]])) else "",
-                   genes, thousands(nrow(edges) - nrow(drawn))))
+    return(sprintf("The network with the %d largest weights among %s edges, and their %s.%s", nrow(drawn),
+                   thousands(nrow(edges)), genes,
+                   if (capped) sprintf(" At most %d edges of each gene are shown (%s has %s).", shown,
+                                       names(degree)[1L], thousands(degree[[1L]])) else ""))
   }
-  sprintf("All %s, with their %s%s.", several(nrow(edges), "edge"), genes,
+  sprintf("The network with all %s and their %s%s.", several(nrow(edges), "edge"), genes,
           if (parts > 1L) sprintf(" in %d connected parts", parts) else "")
 }
 
 network_how <- function(net) {
-  paste("Genes with more edges are larger; heavier edges are wider; lengths mean nothing.",
-        if (is_directed(net)) paste("Arrows point from the gene that predicts to the gene that is predicted. Purple",
-                                    "and solid: both are high in the same samples. Green and dashed: one is high when",
-                                    "the other is low. Grey: neither. A filled arrowhead means that the direction is",
-                                    "clear (at least 0.9 of the weight of both); a hollow one means that it is open,",
-                                    "or was not tested. Heads at both ends: both directions were kept.")
-        else "Edges have no direction. Dashed green edges join two genes if one is low when the other is high.")
+  paste("Genes with more edges are larger, and edges with larger weights are wider. Lengths have no meaning.",
+        if (is_directed(net)) paste("Arrows point from the predicting gene to the predicted gene. Solid purple edges",
+                                    "are positive associations, and dashed green edges are negative associations. The",
+                                    "sign of grey edges is unclear. A filled arrowhead means that the direction is",
+                                    "clear (at least 0.9 of the weight of both directions). A hollow arrowhead means",
+                                    "that the direction is unclear or was not tested. Edges with two arrowheads were",
+                                    "selected in both directions.")
+        else "Edges have no direction. Dashed green edges are negative associations.")
 }
 
 edges_caption <- function(net) {
-  sprintf("Edges, heaviest first%s.", if (is_directed(net)) ""
-          else sprintf(", by the method %s%s", attr(net, "method"),
+  sprintf("Edges, ordered by weight%s.", if (is_directed(net)) ""
+          else sprintf(" (method %s%s)", attr(net, "method"),
                        if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) ", not tested" else ""))
 }
 
 edges_how <- function(net) {
   if (!is_directed(net)) {
     if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) return(NULL)
-    return(sprintf("All have a false discovery rate of at most %g.", attr(net, "fdr")))
+    return(sprintf("All edges have a false discovery rate of at most %g.", attr(net, "fdr")))
   }
-  paste("Weight: how early and often the first gene (from) was chosen to predict the second (to), 0 to 1. Sign: + if",
-        "the second is high when the first is high, - if it is low. Direction: this edge's share of the weights of",
-        "both directions; near 0.5 it is open. q: the smallest false discovery rate at which the edge is kept; an edge",
-        "is false if its genes do not depend on each other. False edges are counted in permuted copies of the data, so",
-        "q has steps, and many edges have the same q.")
+  paste("The weight, from 0 to 1, measures how early and how often the first gene (from) was selected to predict the",
+        "second gene (to). The sign shows whether the association is positive or negative. The direction is the",
+        "proportion of the weight of both directions that belongs to this direction; near 0.5, the direction is",
+        "unclear. The column q is the smallest false discovery rate at which the edge is selected. An edge counts as",
+        "false if its genes are independent. The rate is estimated from permuted data, so many edges have the same",
+        "q-value.")
 }
 
 report_edge_table <- function(edges) {
@@ -250,7 +267,7 @@ network_svg <- function(drawn, caption, width = 1000, kind = "", shape = 1.7, mo
   directed <- any(drawn$directed)
   c(sprintf("<figure class=\"%s\"><div class=\"pan\">", trimws(paste("network", kind))),
     sprintf("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", as.integer(width), as.integer(height),
-            html_text(sprintf("Network of %d genes and %d edges; the table below lists the edges.", length(names),
+            html_text(sprintf("Network of %d genes and %d edges. The table below lists the edges.", length(names),
                               nrow(drawn)))),
     "<defs>", svg_marker(c(up = "#762a83", down = "#1b7837", plain = "#77828d"), kind), "</defs>",
     svg_edges(drawn, at, place, radius, directed, kind),
@@ -291,11 +308,11 @@ svg_edges <- function(drawn, at, place, radius, directed, owner) {
   long <- pmax(sqrt(rowSums(away^2)), 1e-9)
   start <- from + away / long * radius[at[, 1L]]
   end <- to - away / long * (radius[at[, 2L]] + if (directed) 3 else 0)
-  verb <- if (directed) c("predicts low", "predicts", "predicts high") else c("against", "with", "with")
   clear <- !is.na(drawn$direction) & drawn$direction >= clear_direction
-  told <- sprintf("%s %s %s, weight %.3g%s%s", drawn$from, verb[drawn$sign + 2L], drawn$to, drawn$weight,
+  told <- sprintf("%s %s %s%s, weight %.3g%s%s", drawn$from, if (directed) "predicts" else "and", drawn$to,
+                  c(" (negative)", "", " (positive)")[drawn$sign + 2L], drawn$weight,
                   ifelse(is.na(drawn$q), "", sprintf(", q %.2g", drawn$q)),
-                  ifelse(is.na(drawn$direction), "", ifelse(clear, ", direction clear", ", direction open")))
+                  ifelse(is.na(drawn$direction), "", ifelse(clear, ", direction clear", ", direction unclear")))
   sprintf(paste0("<line class=\"edge %s\" data-a=\"%d\" data-b=\"%d\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" ",
                  "y2=\"%.1f\" stroke-width=\"%.1f\"%s>",
                  "<title>%s</title></line>"), kind, at[, 1L] - 1L, at[, 2L] - 1L, start[, 1L], start[, 2L], end[, 1L],

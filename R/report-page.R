@@ -60,7 +60,8 @@ report_table <- function(d, caption, rows = nrow(d), digits = 3) {
 put_table <- function(d, caption, name, rows = 20, minor = character(), links = NULL, more = NULL) {
   d <- as.data.frame(d, optional = TRUE)
   most <- 500L
-  if (nrow(d) > most) caption <- sprintf("%s The first %d of %s rows.", caption, most, thousands(nrow(d)))
+  if (nrow(d) > most) caption <- sprintf("%s The table shows the first %d of %s rows.", caption, most,
+                                         thousands(nrow(d)))
   if (!on_page()) return(cat("", report_table(d, paste(c(caption, more), collapse = " "), rows), "", sep = "\n"))
   raw_html(html_table(utils::head(d, most), caption, name, rows, minor, links, more))
 }
@@ -68,7 +69,7 @@ put_table <- function(d, caption, name, rows = 20, minor = character(), links = 
 # A sentence or two on how to read a figure or a table, folded away so that captions stay short.
 how_to_read <- function(text) {
   if (!length(text)) return(NULL)
-  sprintf("<details class=\"how\"><summary>How to read it</summary><p>%s</p></details>", html_text(text))
+  sprintf("<details class=\"how\"><summary>How to read this</summary><p>%s</p></details>", html_text(text))
 }
 
 # A whole table inside the page, as a CSV file that it can be saved as. Other formats have no such thing.
@@ -280,6 +281,11 @@ two_sided <- function(z, most = 2.5) {
 # Names beside a figure: whole, unless they would leave no room for it; then the middle, where names of one set differ
 # least, is left out.
 shown_names <- function(x, most = 40L) cut_name(plain_text(x), most)
+
+# "No component is", "1 component is", "7 components are".
+several_are <- function(n, what) {
+  if (n == 0) paste("No", what, "is") else paste(several(n, what), if (n == 1) "is" else "are")
+}
 
 joined <- function(x) {
   if (length(x) < 2L) return(paste(x))

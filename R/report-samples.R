@@ -24,16 +24,18 @@ figure_distances <- function(q, most = 300L) {
   by <- stats::hclust(stats::as.dist(d), "average")$order
   mean_distance <- rowSums(d) / (nrow(d) - 1)
   far <- order(-mean_distance)[1:2]
-  caption <- sprintf("Distances between %ssamples; dark is near. Farthest from the others: %s.",
+  caption <- sprintf("Distances between %ssamples. Dark cells are small distances. %s are farthest from the others.",
                      if (n > most) sprintf("%d of %s ", most, thousands(n)) else "", joined(rownames(d)[far]))
   strips <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch")
-  more <- sprintf(paste("Distance: the root mean square of the %ss' differences, in standard deviations (SD) of each",
-                        "%s. Similar samples are side by side.%s Mean distances to the others: %s; the median sample",
-                        "has %.2f."),
+  more <- sprintf(paste("The distance is the root mean square difference over all %ss, in standard deviations (SD) of",
+                        "each %s. The samples are ordered by hierarchical clustering.%s The mean distance to all other",
+                        "samples is %s; its median over all samples is %.2f."),
                   column_word(q), column_word(q),
                   if (!length(strips)) ""
-                  else sprintf(" Strips at the left: %s.", paste(rev(strips), collapse = ", then ")),
-                  paste(sprintf("%s %.2f", rownames(d)[far], mean_distance[far]), collapse = ", "),
+                  else sprintf(" The %s on the left %s the %s.", if (length(strips) == 1L) "strip" else "strips",
+                               if (length(strips) == 1L) "shows" else "show",
+                               paste(rev(strips), collapse = " and the ")),
+                  paste(sprintf("%.2f for %s", mean_distance[far], rownames(d)[far]), collapse = " and "),
                   stats::median(mean_distance))
   put_figure(function() draw_distances(d[by, by], q$class[some][by], q$batch[some][by]),
              "Heat map of the distances between all samples, in the order of a hierarchical clustering.", caption,
@@ -151,13 +153,14 @@ figure_values <- function(q, most = 80L) {
   some <- if (length(by) > most) by[round(seq(1, length(by), length.out = most))] else by
   middle <- apply(q$x, 1L, stats::median)
   odd <- order(-abs(middle - stats::median(middle)))[1L]
-  caption <- sprintf("Values in %s%s. The median of %s is farthest from the others'.",
+  caption <- sprintf("Values in %s%s. %s has the most extreme median.",
                      if (length(by) > most) sprintf("%d of the samples", most) else "each sample",
-                     if (is.null(q$class)) "" else ", by class", rownames(q$x)[odd])
-  more <- sprintf(paste("Boxes hold the middle half of all %ss, and thick lines are medians. The medians should be",
-                        "equal; the median of %s is %s away from the others.%s"), column_word(q), rownames(q$x)[odd],
-                  two_digits(abs(middle[odd] - stats::median(middle))),
-                  if (q$imputed > 0) sprintf(" %s missing values were filled in.", thousands(q$imputed)) else "")
+                     if (is.null(q$class)) "" else ", ordered by class", rownames(q$x)[odd])
+  more <- sprintf(paste("Each box shows the interquartile range of the %ss, and the thick line is the median. The",
+                        "medians should be similar. The median of %s differs from the typical median by %s.%s"),
+                  column_word(q),
+                  rownames(q$x)[odd], two_digits(abs(middle[odd] - stats::median(middle))),
+                  if (q$imputed > 0) sprintf(" %s missing values were imputed.", thousands(q$imputed)) else "")
   put_figure(function() draw_values(q$x[some, , drop = FALSE], q$class[some]),
              "Box plots of the values of every sample.", caption, size = c(5.2, 4.9),
              narrow = c(phone_width, 1.2 + 0.115 * min(length(some), most_named)), more = more)
@@ -191,7 +194,7 @@ report_components <- function(fit) {
   pc <- fit$components
   cat("\n\n### Components {#components}\n\n")
   report_paragraph(components_text(fit))
-  if (!is.null(pc$hidden)) report_paragraph("Likely a hidden batch:", hidden_text(q, pc$hidden))
+  if (!is.null(pc$hidden)) report_paragraph("There may be a hidden batch:", hidden_text(q, pc$hidden))
   shown <- min(5L, ncol(pc$x))
   pairs <- list(c(1L, 2L), c(3L, 4L), c(1L, 5L))
   pairs <- Filter(function(two) max(two) <= shown, pairs)
@@ -210,31 +213,31 @@ report_components <- function(fit) {
     all <- rbind(if (!is.null(before)) cbind(data = "before", before),
                  if (is.null(before)) after else cbind(data = "after", after))
     put_table(all,
-              sprintf("Share of the variance of the first %d components that each variable explains%s.", shown,
+              sprintf("Proportion of the variance of the first %d components that each variable explains%s.", shown,
                       if (!is.null(before)) ", before and after batch and covariates were removed" else ""),
               "components", 20,
-              more = sprintf("%sp-values are of an analysis of variance, corrected for %d components (Bonferroni).",
-                             if (length(known) > 1L) "Each share is added to batches and other covariates. " else "",
-                             ncol(pc$x)))
+              more = sprintf(paste0("The p-values are from an analysis of variance and are adjusted for %d components ",
+                                    "(Bonferroni).%s"), ncol(pc$x),
+                             if (length(known) > 1L) paste0(" Each variable is tested with the batches and the other ",
+                                                            "covariates in the model.") else ""))
   }
   put_table(loading_table(pc, paste0(column_word(q), "s")),
             sprintf("%ss with the largest loadings on %s.", if (column_word(q) == "probe") "Probe" else "Gene",
                     loadings_of(pc)),
             "loadings", 10,
-            more = paste("A loading is the weight of a gene in a component. The component is high in samples in which",
-                         "genes with + are high and genes with - are low. Many genes contribute to each component, so",
-                         "even the largest loadings are small."))
+            more = paste("A loading is the weight of a gene in a component. A sample has a high score if genes with",
+                         "positive loadings are high and genes with negative loadings are low. Many genes contribute",
+                         "to each component, so even the largest loadings are small."))
 }
 
 components_text <- function(fit) {
   pc <- fit$components
   stand <- standing_out(pc)
-  text <- if (!is.null(stand)) sub("^no", "No", paste(several_stand(stand, "component"), "out from chance."))
+  text <- if (!is.null(stand)) paste(several_are(stand, "component"), "significant.")
   if (is.null(fit$quality$class)) return(text %||% "")
   apart <- apart_on_components(pc, fit$quality)
-  paste(c(text, sprintf("The classes differ most on PC%d: %s of its variance lies between them%s.", apart$best,
-                        share_text(apart$share), if (apart$p > 0.05) ", which may be chance" else "")),
-        collapse = " ")
+  paste(c(text, sprintf("The classes differ most on PC%d: the class explains %s of its variance (p %s).", apart$best,
+                        share_text(apart$share), probability_text(apart$p))), collapse = " ")
 }
 
 # mark: the sample to be ringed, if any, as strangest_mark() has it; between: the share of each component's variance
@@ -242,15 +245,16 @@ components_text <- function(fit) {
 figure_scores <- function(scores, two, q, share, mark = NULL, between = NULL) {
   class <- q$class
   label <- paste0("PC", two, if (is.null(share)) "" else sprintf(" (%s of the variance)", share_text_each(share[two])))
-  what <- if (is.null(share)) "Before batch and covariates were removed: samples" else "Samples"
-  caption <- sprintf("%s on PC%d and PC%d%s.", what, two[1L], two[2L],
+  caption <- sprintf("Samples on PC%d and PC%d%s.%s", two[1L], two[2L],
+                     if (is.null(share)) " before batch and covariates were removed" else "",
                      if (is.null(between)) ""
-                     else sprintf("; %s and %s of their variance%s lie between the classes",
+                     else sprintf(" The class explains %s and %s of their variance%s.",
                                   small_share(between[two[1L]]), small_share(between[two[2L]]),
                                   if (is.null(q$before)) "" else " within batches"))
-  more <- sprintf(paste("Each point is a sample; close points have similar values in the genes of these components.",
-                        "%sThe three samples farthest from the middle are named.%s"),
-                  if (is.null(q$batch)) "" else "Colour: class; shape: batch. ",
+  more <- sprintf(paste("Each point is a sample. Samples that are close together have similar values of the genes that",
+                        "contribute to these components.%s The three samples farthest from the centre are labelled.%s"),
+                  if (is.null(q$batch)) "" else if (is.null(class)) " The shape shows the batch."
+                  else " The colour shows the class, and the shape shows the batch.",
                   if (is.null(mark)) "" else mark$caption)
   put_figure(function() {
     shape_of <- q$batch %||% class
@@ -287,16 +291,18 @@ figure_variance <- function(pc) {
   stand <- standing_out(pc) %||% 0
   put_figure(function() {
     at <- graphics::barplot(100 * pc$share, names.arg = seq_along(pc$share), border = NA,
-                            ylab = "share of the variance (%)", xlab = "component",
+                            ylab = "variance explained (%)", xlab = "component",
                             col = ifelse(seq_along(pc$share) <= stand, report_ink, "grey80"))
     if (stand) graphics::abline(v = at[stand] + 0.6, lty = 2)
-  }, "Bars of the components' shares of the variance.",
-  sprintf("Shares of the variance%s.", if (is.null(standing_out(pc))) ""
-          else if (stand == 0) "; no component stands out"
-          else sprintf("; dark: the %s", if (stand == 1) "component that stands out"
-                       else sprintf("%d components that stand out", stand))),
-  more = sprintf(paste("A component stands out if it exceeds the components of data in which genes are independent.",
-                       "All %d together have %s of the variance."), length(pc$share), share_text(sum(pc$share))))
+  }, "Bar plot of the variance that each component explains.",
+  sprintf("Proportion of the variance that each component explains.%s", if (is.null(standing_out(pc))) ""
+          else if (stand == 0) " No component is significant."
+          else if (stand == 1) " The dark bar is the significant component."
+          else sprintf(" Dark bars are the %d significant components.", stand)),
+  more = sprintf("%sAll %d components together explain %s of the variance.",
+                 if (is.null(standing_out(pc))) ""
+                 else paste0("A component is significant if it explains more variance than in data in which the genes",
+                             " are independent. "), length(pc$share), share_text(sum(pc$share))))
 }
 
 sample_variables <- function(q) {
@@ -325,9 +331,12 @@ loadings_of <- function(pc) {
   shown <- loadings_shown(pc)
   first <- if (shown == 1L) "the first component" else sprintf("the first %d components", shown)
   if (is.null(stand)) return(first)
-  if (stand == shown) return(if (stand == 1L) "the component that stands out" else "the components that stand out")
-  if (stand < shown) return(sprintf("%s, of which %s out", first, several_stand(stand)))
-  sprintf("the first %d of the %d components that stand out (fit$components$rotation has all)", shown, stand)
+  if (stand == shown) return(if (stand == 1L) "the significant component" else "the significant components")
+  if (stand < shown) {
+    return(sprintf("%s, of which %s significant", first,
+                   if (stand == 0) "none is" else if (stand == 1L) "one is" else paste(stand, "are")))
+  }
+  sprintf("the first %d of %d significant components (all loadings are in fit$components$rotation)", shown, stand)
 }
 
 loadings_shown <- function(pc) min(pc$leading %||% 2L, ncol(pc$x), 5L)
@@ -338,42 +347,43 @@ loading_table <- function(pc, word) {
     first <- utils::head(order(-abs(v[, j])), 8L)
     stats::setNames(data.frame(colnames(v)[j], share_text(pc$share[j]),
                                paste(sprintf("%s (%+.2f)", rownames(v)[first], v[first, j]), collapse = ", ")),
-                    c("component", "share", word))
+                    c("component", "variance", word))
   }))
 }
 
-# ---- samples that stand apart ----
+# ---- outliers ----
 
 report_outliers <- function(fit) {
   o <- as.data.frame(fit$outliers)
   fdr <- attr(fit$outliers, "fdr")
   cat("\n\n### Outliers {#outliers}\n\n")
   report_paragraph(if (any(o$outlier)) {
-    sprintf(paste("%s %s at a false discovery rate of %g. Find out how such samples were taken and measured before you",
-                  "leave them out."), joined(o$sample[o$outlier]),
+    sprintf(paste("%s %s at a false discovery rate of %g. Find out how such samples were collected and measured before",
+                  "you exclude them."), joined(o$sample[o$outlier]),
             if (sum(o$outlier) == 1L) "is an outlier" else "are outliers", fdr)
   } else {
-    sprintf("None of %s samples is an outlier at a false discovery rate of %g. The most extreme is %s.",
+    sprintf("None of the %s samples is an outlier at a false discovery rate of %g. The most extreme sample is %s.",
             thousands(nrow(o)), fdr, strangest_text(fit, o))
   })
   figure_outliers(fit, o)
   put_table(outlier_table(fit, o), minor = c("score", "outlier"),
-            "Samples, the most extreme first.", "samples",
+            "Outlier scores of the samples, the most extreme samples first.", "samples",
             max(6L, min(20L, sum(o$outlier))),
             more = paste(tested_text(fit, o),
-                         "q: the smallest false discovery rate at which the sample is called an outlier. SD: robust",
-                         "standard deviation of all samples, 1.48 times the median distance from their median. Off all",
-                         "components: the distance from the plane of the other samples' components."))
+                         "The column q is the smallest false discovery rate at which the sample is called an outlier.",
+                         "SD is a robust standard deviation over all samples (1.48 times the median absolute",
+                         "deviation)."))
 }
 
-# What is tested, and why a point that catches the eye need not be beyond chance.
+# What is tested, and why a point that catches the eye need not be significant.
 tested_text <- function(fit, o) {
   k <- attr(fit$outliers, "components")
-  paste(sprintf(paste("The test looks at the place of a sample among the first %s, and at its distance from the plane",
-                      "of the other samples' components. This distance is large if many genes behave as in no other",
-                      "sample. In all data, some samples are noisier than others, so even several SD may be chance."),
+  paste(sprintf(paste("The test uses the scores of a sample on the first %s and its residual distance. The residual",
+                      "distance is the distance from the plane that the components of the other samples span. It is",
+                      "large if many genes behave differently from all other samples. Samples differ in their noise,",
+                      "so even a deviation of several SD may occur by chance."),
                 several(k, "component")),
-        if (!any(o$outlier)) "The test is cautious: it misses some outliers.")
+        if (!any(o$outlier)) "The test is conservative and misses some outliers.")
 }
 
 outlier_table <- function(fit, o) {
@@ -381,20 +391,21 @@ outlier_table <- function(fit, o) {
   reason <- outlier_reasons(fit, o)
   out <- data.frame(sample = o$sample)
   if (!is.null(class)) out$class <- as.character(class[o$sample])
-  cbind(out, score = o$score, q = o$q_value, outlier = ifelse(o$outlier, "yes", "no"), `farthest out` = reason)
+  cbind(out, score = o$score, q = o$q_value, outlier = ifelse(o$outlier, "yes", "no"),
+        `largest deviation` = reason)
 }
 
-# "patient21 (PC4: 4.6 SD below the median; p 0.0088, q 0.34): chance alone gives one that strange in 29 % of ..."
+# "patient21 (4.6 SD below the median on PC4; q 0.34). By chance, 29 % of data sets of 38 samples contain ..."
 strangest_text <- function(fit, o) {
   reason <- c(outlier_reasons(fit, o[1L, ]), besides(fit, o[1L, ]))
   named <- sprintf("%s (%sq %s)", o$sample[1L], if (nzchar(reason[1L])) paste0(joined(reason), "; ") else "",
                    probability_text(o$q_value[1L]))
   if (o$outlier[1L]) return(named)
-  sprintf("%s: by chance, %s of sets of %d samples have one as extreme", named,
+  sprintf("%s. By chance, %s of data sets of %d samples contain a sample that is at least as extreme", named,
           share_text(strangest_chance(o$p_value[1L], nrow(o))), nrow(o))
 }
 
-# Where a sample that is off all components is far out on one as well.
+# If a sample with a large residual distance is far out on one component as well.
 besides <- function(fit, o, least = 3) {
   if (is.null(fit$components$x)) return(NULL)
   place <- outlier_places(fit, o)
@@ -403,19 +414,19 @@ besides <- function(fit, o, least = 3) {
   if (length(best) && place$off[1L] > abs(z[best]) && abs(z[best]) >= least) on_component(best, z[best])
 }
 
-on_component <- function(k, z) sprintf("PC%d: %.1f SD %s the median", k, abs(z), if (z > 0) "above" else "below")
+on_component <- function(k, z) sprintf("%.1f SD %s the median on PC%d", abs(z), if (z > 0) "above" else "below", k)
 
 # How often the least of n p-values is at most p by chance.
 strangest_chance <- function(p, n) -expm1(n * log1p(-pmin(p, 1)))
 
-# The strangest sample, its component, and what pictures of samples say of it; NULL without a test.
+# The most extreme sample, its component, and a sentence for figures of samples; NULL without a test.
 strangest_mark <- function(fit) {
   if (is.null(fit$outliers)) return(NULL)
   o <- as.data.frame(fit$outliers)[1L, ]
   at <- farthest_component(fit, o)
   list(sample = o$sample, component = if (is.na(at)) 0L else at,
        caption = sprintf(" A ring marks the most extreme sample, %s, which %s (q %s).", o$sample,
-                         if (o$outlier) "is an outlier" else "is not beyond chance", probability_text(o$q_value)))
+                         if (o$outlier) "is an outlier" else "is not an outlier", probability_text(o$q_value)))
 }
 
 # Robust standard deviations from the median on the components that are tested, and off all of them.
@@ -448,8 +459,7 @@ outlier_reasons <- function(fit, o) {
     best <- which.max(abs(z))
     if (!length(best)) return("")
     if (place$off[i] > abs(z[best])) {
-      return(sprintf("off all components: %.1f times as far as the median sample, %.1f SD", place$times[i],
-                     place$off[i]))
+      return(sprintf("residual distance %.1f times the median, %.1f SD above it", place$times[i], place$off[i]))
     }
     on_component(best, z[best])
   }, "")
@@ -458,7 +468,7 @@ outlier_reasons <- function(fit, o) {
 figure_outliers <- function(fit, o) {
   class <- fit$quality$class
   fdr <- attr(fit$outliers, "fdr")
-  bar <- stats::qnorm(fdr / nrow(o) / 2, lower.tail = FALSE) # what the strangest needs, standing apart alone
+  bar <- stats::qnorm(fdr / nrow(o) / 2, lower.tail = FALSE) # the threshold for a single outlier
   put_figure(function() {
     at <- match(o$sample, rownames(fit$quality$x))
     top <- max(o$score[is.finite(o$score)], bar)
@@ -469,22 +479,21 @@ figure_outliers <- function(fit, o) {
     graphics::plot(at, score, pch = report_shapes(count)[code],
                    bg = if (is.null(class)) report_ink else class_palette(count)[code], col = "white", lwd = 0.4,
                    cex = 1.2, xlab = "", ylab = "score", ylim = c(0, 1.1 * top), xaxt = "n")
-    graphics::title(xlab = "samples in the order of the data", line = 0.8)
+    graphics::title(xlab = "samples, in the order of the data", line = 0.8)
     graphics::abline(h = bar, lty = 2)
-    graphics::text(graphics::par("usr")[1L], bar, " beyond chance above this line", adj = c(0, -0.4), cex = 0.75)
+    graphics::text(graphics::par("usr")[1L], bar, " threshold for a single outlier", adj = c(0, -0.4), cex = 0.75)
     odd <- which(o$outlier)
     graphics::points(at[odd], score[odd], pch = 1L, cex = 2.4, lwd = 1.5)
     names <- plain_text(o$sample)
     write_names(cbind(at, score), names, seq_len(max(2L, min(10L, length(odd)))), 0.9 * graphics::strwidth("o"), 0.75,
                 all = any(o$outlier))
     key_above(class, shapes = TRUE)
-  }, "Outlier score of every sample, with the score that would be beyond chance.",
-  sprintf("Outlier score of each sample; %s.", if (any(o$outlier)) {
-    sprintf("rings: %d of %s are outliers", sum(o$outlier), thousands(nrow(o)))
-  } else sprintf("none is an outlier, %s comes nearest", o$sample[1L])),
-  more = sprintf(paste("The score is the p-value, converted to standard deviations of a normal distribution: about",
-                       "one sample in twenty exceeds 2 by chance. A single sample above the dashed line is an outlier",
-                       "among %s."),
-                 thousands(nrow(o))),
+  }, "Outlier score of every sample, with the threshold for an outlier.",
+  sprintf("Outlier score of each sample. %s.", if (any(o$outlier)) {
+    sprintf(if (sum(o$outlier) == 1L) "The ring marks the outlier" else "Rings mark the %d outliers", sum(o$outlier))
+  } else sprintf("No sample is an outlier; %s has the highest score", o$sample[1L])),
+  more = sprintf(paste("The score is the p-value, converted to a quantile of the normal distribution. About one",
+                       "sample in twenty has a score above 2 by chance. The dashed line is the threshold for a single",
+                       "outlier among %s."), several(nrow(o), "sample")),
   size = c(5.6, 3.4), narrow = c(phone_width, 2.7))
 }

@@ -236,14 +236,15 @@ quality_text <- function(q) {
   whole <- thousands
   all_kept <- all(q$input[1:2] == dim(q$x))
   came <- sprintf("%s samples and %s", whole(q$input[1L]), columns_text(q, q$input[2L]))
-  kept <- if (all_kept) sprintf("All %s were kept.", came)
-          else sprintf("%s were given; %s and %s were kept.", came, whole(nrow(q$x)), whole(ncol(q$x)))
+  kept <- if (all_kept) sprintf("The data contain %s. All of them were kept.", came)
+          else sprintf("The data contain %s. After filtering, %s samples and %s remain.", came, whole(nrow(q$x)),
+                       columns_text(q, ncol(q$x)))
   if (column_word(q) == "probe") {
-    kept <- sprintf("%s A probe is a column of the data; the %s measure %s.", kept, columns_text(q, ncol(q$x)),
+    kept <- sprintf("%s A probe is a column of the data. The %s measure %s.", kept, columns_text(q, ncol(q$x)),
                     several(length(representatives(q)), "gene"))
   }
   if (is.null(q$class)) return(kept)
-  sprintf("%s Classes: %s.", kept, paste(class_sizes(q$class, "%s (%d)"), collapse = ", "))
+  sprintf("%s The classes are %s.", kept, joined(class_sizes(q$class, "%s (%d samples)")))
 }
 
 # Probes that measure what was added to samples or how they were handled, by the names that makers gave them:
@@ -253,39 +254,39 @@ is_control <- function(names) grepl("^AFFX[-_.]|^ERCC[-_.][0-9]{5}$", names)
 controls_text <- function(q) {
   own <- colnames(q$x)[is_control(colnames(q$x))]
   if (!length(own)) return(NULL)
-  sprintf(paste("%s by %s (%s): a finding about %s shows how samples were processed, not what a gene does."),
-          if (length(own) == 1L) "1 column is a control probe"
-          else paste(thousands(length(own)), "columns are control probes"),
-          if (length(own) == 1L) "its name" else "their names", some_of(own, 3L),
-          if (length(own) == 1L) "it" else "them")
+  one <- length(own) == 1L
+  sprintf("The %s that %s (%s). %s about how the samples were processed, not about genes.",
+          if (one) "name of 1 column shows" else paste("names of", thousands(length(own)), "columns show"),
+          if (one) "it is a control probe" else "they are control probes", some_of(own, 3L),
+          if (one) "A result for this probe is" else "Results for these probes are")
 }
 
 # What there is to say before the table of pairs.
 pairs_text <- function(r) {
-  if (!nrow(r)) return("There were no pairs.")
-  if (is.null(r$p_fwer)) return("There was no permutation test, because there are too many pairs: these may be chance.")
+  if (!nrow(r)) return("There are no pairs.")
+  if (is.null(r$p_fwer)) return("The pairs were not tested, because there are too many for a permutation test.")
   sure <- sum(r$p_fwer <= 0.05)
   if (sure) {
-    return(sprintf(paste("%s beyond chance: p %s over %s. All other pairs here may be chance.",
-                         "Confirm a pair in other samples before you believe it."),
-                   if (sure == 1L) sprintf("One pair, %s with %s, is", r$feature1[r$p_fwer <= 0.05],
-                                           r$feature2[r$p_fwer <= 0.05])
-                   else sprintf("%d pairs are", sure), probability_text(min(r$p_fwer)), whole_search(r)))
+    return(paste(c(sprintf("%s significant (p %s, adjusted for all pairs).",
+                           if (sure == 1L) sprintf("One pair, %s and %s, is", r$feature1[r$p_fwer <= 0.05],
+                                                   r$feature2[r$p_fwer <= 0.05])
+                           else sprintf("%d pairs are", sure), probability_text(min(r$p_fwer))),
+                   whole_search(r), "Confirm a pair in other samples before you rely on it."), collapse = " "))
   }
-  sprintf("No pair is beyond chance. The smallest p is %s over %s.",
-          probability_text(min(r$p_fwer)), whole_search(r))
+  paste(c(sprintf("No pair is significant. The smallest p-value, adjusted for all pairs, is %s.",
+                  probability_text(min(r$p_fwer))), whole_search(r)), collapse = " ")
 }
 
 data_section <- function(fit) {
   report_paragraph(quality_text(fit$quality))
   report_paragraph(controls_text(fit$quality))
   rows <- confounding_of(fit)
-  for (k in seq_len(NROW(rows))) report_paragraph("With care:", rows$text[k])
+  for (k in seq_len(NROW(rows))) report_paragraph("Caution:", rows$text[k])
   for (sentence in c(fit$left_out, steps_that_are_rough(fit))) report_paragraph(sentence)
   log <- as.data.frame(fit, what = "log")
-  if (!nrow(log)) return(report_paragraph("No value was changed."))
+  if (!nrow(log)) return(report_paragraph("No values were changed."))
   names(log)[names(log) == "genes"] <- paste0(column_word(fit$quality), "s")
-  put_table(log, sprintf("Every change to the data, in order, with the numbers of %ss and samples affected.",
+  put_table(log, sprintf("Changes to the data, with the numbers of affected %ss and samples.",
                          column_word(fit$quality)), "changes", 100)
 }
 
@@ -296,7 +297,7 @@ methods_text <- function(fit) {
   q <- fit$quality
   steps <- workflow_steps[-1L][vapply(workflow_steps[-1L], function(step) !is.null(fit[[step]]), NA)]
   sentences <- c(vapply(steps, function(step) methods_sentence(step, fit[[step]]), ""),
-                 sprintf("The step \"%s\" was done by a function of the user's.", names(fit$foreign)))
+                 sprintf("The step \"%s\" was done by a function of the user.", names(fit$foreign)))
   c(sprintf("Expression of %s in %d samples was analysed with weft %s (%s).", columns_text(q, q$input[2L]), q$input[1L],
             fit$version, R.version.string),
     q$log$what, sprintf("%s and %d samples were kept.", columns_text(q, ncol(q$x)), nrow(q$x)),
@@ -306,57 +307,60 @@ methods_text <- function(fit) {
 methods_sentence <- function(step, r) {
   whole <- thousands
   switch(step,
-    components = sprintf("Principal components of the scaled values were found by the method \"%s\"%s.", r$method,
+    components = sprintf("Principal components of the scaled values were computed with the method \"%s\".%s", r$method,
                          if (is.null(standing_out(r))) ""
-                         else sprintf(paste("; %s out from data with permuted genes (Horn 1965) and with random signs",
-                                            "(Hong, Sheng and Dobriban 2020)"), several_stand(standing_out(r)))),
+                         else sprintf(paste(" %s significant in comparisons with permuted genes (Horn 1965) and with",
+                                            "random signs (Hong, Sheng and Dobriban 2020)."),
+                                      several_are(standing_out(r), "component"))),
     ranking = if (inherits(r, "weft_ranking")) ranking_methods(r) else {
-      paste("Levels were ranked by their mutual information with the class; p-values are exact or simulated for tables",
-            "with the same margins, adjusted by the method of Benjamini and Hochberg.")
+      paste("Genes were ranked by their mutual information with the class. The p-values are exact or simulated for",
+            "tables with the same margins, and were adjusted by the method of Benjamini and Hochberg.")
     },
-    pairs = paste0(sprintf(paste("All %s pairs of genes were searched for interaction, the information of a pair",
-                                 "beyond the information of its members"),
+    pairs = paste0(sprintf(paste("All %s pairs of genes were tested for interaction, which is the information that",
+                                 "the two genes carry about the class together, minus the information that they carry",
+                                 "separately."),
                            whole(attr(r, "searched"))),
-                   if (!is.null(r$p_fwer)) paste("; p-values compare each pair with the best pair of each permutation",
-                                                 "of the class labels, and hold for the whole search"),
-                   "."),
+                   if (!is.null(r$p_fwer)) paste(" Each pair was compared with the best pair in permutations of the",
+                                                 "class labels, so the p-values are adjusted for all pairs.")),
     network = if (is_directed(r)) regulation_methods(r) else
-              paste0(sprintf("The network was made from mutual information (%s) by %s",
+              paste0(sprintf("The network was inferred from mutual information (%s) with %s",
                              attr(information_of(r), "estimator"), network_reference(attr(r, "method"))),
                      if (!is.na(attr(r, "cut") %||% NA)) {
-                       sprintf(paste(". Edges are significant at a false discovery rate of %g; of these, the heaviest",
-                                     "were kept, up to the given number or the number that ARACNE finds"),
-                               attr(r, "fdr"))
+                       sprintf(paste(". Edges were selected at a false discovery rate of %g. Among these, the edges",
+                                     "with the largest weights were kept, up to the specified number or the number",
+                                     "that ARACNE finds"), attr(r, "fdr"))
                      }, "."),
     clusters = if (is_consensus(r)) clusters_methods(r) else
-              sprintf(paste("Samples and genes were grouped together by the infinite relational model (Kemp and",
-                             "others 2006), %s (%d chains of %d sweeps)."),
-                       if (r$family == "gaussian") "with normal blocks, and genes scaled to mean 0 and variance 1"
-                       else "using whether each gene is above its median", ncol(r$log_posterior),
+              sprintf(paste("Samples and genes were clustered together with the infinite relational model (Kemp and",
+                             "others 2006) %s (%d chains of %d sweeps)."),
+                       if (r$family == "gaussian") "for normal data, after scaling the genes to mean 0 and variance 1"
+                       else "for binary data (above or below the median of the gene)", ncol(r$log_posterior),
                       nrow(r$log_posterior)),
     bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with",
-                          "the %s score, at most %d parents, %d chains of",
-                          "%s steps%s."), nrow(r$dag), score_cited(r$table$type),
+                          "the %s score, at most %d parents, and %d chains of",
+                          "%s steps.%s"), nrow(r$dag), score_cited(r$table$type),
                     max(r$table$max_parents), as.integer(r$run$ladders), whole(r$iterations),
                     if (!is.null(r$resample)) {
-                      sprintf("; posteriors are means over %d random halves of the samples", as.integer(r$resample))
+                      sprintf(paste(" The posterior probabilities are means over %d random subsamples of half of the",
+                                    "samples."), as.integer(r$resample))
                     } else ""),
-    outliers = sprintf(paste("Outliers were found by their kernel density among %d components and by their distance",
-                             "from the plane of the other samples' components, compared with samples from a",
-                             "multivariate t distribution with five degrees of freedom, at a false discovery rate of",
-                             "%g. A sample that is much noisier than all others is an outlier, too."),
-                       attr(r, "components"), attr(r, "fdr"))
+    outliers = sprintf(paste("Outliers were detected at a false discovery rate of %g. The test uses the kernel",
+                             "density of the samples on %d components, and the distance of each sample from the plane",
+                             "that the components of the other samples span. The reference is a multivariate t",
+                             "distribution with five degrees of freedom. Samples that are much noisier than all",
+                             "others are also outliers."),
+                       attr(r, "fdr"), attr(r, "components"))
   )
 }
 
 ranking_methods <- function(r) {
   model <- attr(r, "model")
-  paste0(sprintf("Every gene was tested by the linear model %s with moderated statistics (Smyth 2004)", model$formula),
+  paste0(sprintf("Each gene was tested in the linear model %s with moderated statistics (Smyth 2004).", model$formula),
          switch(model$weights, none = "",
-                precision = paste("; counts were scaled by trimmed means of M-values (Robinson and Oshlack 2010) and",
-                                  "weighted by their precision (Law and others 2014)"),
-                group = "; samples were weighted by class"),
-         "; q-values were computed by the method of Benjamini and Hochberg.")
+                precision = paste(" Counts were scaled by trimmed means of M-values (Robinson and Oshlack 2010) and",
+                                  "weighted by their precision (Law and others 2014)."),
+                group = " Samples were weighted by class."),
+         " The q-values were computed with the method of Benjamini and Hochberg.")
 }
 
 score_cited <- function(type) {

@@ -59,7 +59,7 @@ check_covariates <- function(q) {
   q$covariates[] <- lapply(q$covariates, function(v) if (is.factor(v)) droplevels(v) else v)
   same <- vapply(q$covariates, function(v) length(unique(v)) < 2L, NA)
   if (any(same)) q <- note(q, "batch",
-                           sprintf("Covariates with one value only were left out: %s.", some_named(names(which(same)))))
+                           sprintf("Covariates with a single value were ignored: %s.", some_named(names(which(same)))))
   q$covariates <- q$covariates[!same]
   q
 }
@@ -84,22 +84,22 @@ contrast_columns <- function(group) {
 # the values, would be differences between classes in all genes at once.
 take_out_nuisance <- function(q) {
   if (!is.null(q$covariates)) q <- check_covariates(q)
-  if (!is.null(q$batch) && nlevels(q$batch) < 2L) q <- note(q, "batch", "There is one batch only.")
+  if (!is.null(q$batch) && nlevels(q$batch) < 2L) q <- note(q, "batch", "There is only one batch.")
   part <- nuisance_design(q)
   if (is.null(part)) return(q)
   if (q$kind == "levels") return(note(q, "batch",
-                                      paste("Values are levels, not measurements: batches and covariates were left",
-                                            "as they are.")))
+                                      paste("Values are levels, not measurements, so effects of batches and",
+                                            "covariates were not removed.")))
   class <- if (!is.null(q$class)) contrast_columns(q$class)
   design <- cbind(1, part, class)
   if (qr(design)$rank < ncol(design)) {
     alone <- is.null(q$covariates)
-    abort_input(if (alone) "Batches and classes must not be the same thing."
-                else "Batches, covariates and classes must not be the same thing.",
-                x = if (alone) "Every batch has samples of one class only, or the other way round."
-                    else "One of them follows from the others.",
-                i = sprintf("Their differences cannot be told apart: leave %s out and keep that in mind.",
-                            if (alone) "`batch`" else "one"))
+    abort_input(if (alone) "Batches and classes must not be identical."
+                else "Batches, covariates and classes must not determine each other.",
+                x = if (alone) "Each batch contains only one class, or each class is in only one batch."
+                    else "One of them is a linear combination of the others.",
+                i = sprintf(paste("Their effects cannot be separated. Remove %s, and note that differences between",
+                                  "classes may then be due to it."), if (alone) "`batch`" else "one of them"))
   }
   q <- warn_confounded(q, part, class)
   gaps <- colSums(is.na(q$x)) > 0
@@ -126,14 +126,14 @@ first_scores <- function(x) {
 }
 
 nuisance_text <- function(q) {
-  batch <- if (!is.null(q$batch) && nlevels(q$batch) > 1L) sprintf("Differences of gene means between %d batches",
+  batch <- if (!is.null(q$batch) && nlevels(q$batch) > 1L) sprintf("Differences between the means of %d batches",
                                                                    nlevels(q$batch))
   count <- length(q$covariates)
-  with <- if (count) sprintf("%s linear in %s", if (is.null(batch)) "What is" else "what is",
+  with <- if (count) sprintf("%s effects of %s", if (is.null(batch)) "Linear" else "linear",
                              some_named(names(q$covariates)))
-  sprintf("%s %s taken out%s.", paste(c(batch, with), collapse = " and "), if (is.null(batch)) "was" else "were",
-          if (is.null(q$class)) "" else paste(" for components, networks and pictures; tests of the class have them in",
-                                              "the model instead"))
+  sprintf("%s were removed%s.", paste(c(batch, with), collapse = " and "),
+          if (is.null(q$class)) "" else paste(" for components, networks and figures. Tests of the class include them",
+                                              "in the model"))
 }
 
 # ---- batch and class nearly the same ----
@@ -151,17 +151,18 @@ warn_confounded <- function(q, part, class) {
   if (explained < 0.5) return(q)
   counted <- if (!is.null(q$batch) && is.null(q$covariates)) table(q$batch, q$class)
   agree <- if (!is.null(counted)) {
-    sprintf(": %d of %d samples are of their batch's commonest class", as.integer(sum(apply(counted, 1L, max))),
-            nrow(q$x))
+    sprintf(": %d of %d samples belong to the most common class of their batch",
+            as.integer(sum(apply(counted, 1L, max))), nrow(q$x))
   } else ""
-  text <- sprintf(paste("`class` can hardly be distinguished from `%s`%s. These explain %s of the class; what sets",
-                        "classes apart", "is known only as well as from %s of the samples."),
+  text <- sprintf(paste("`class` is confounded with `%s`%s. These explain %s of the class, so the differences between",
+                        "classes are estimated only as precisely as from %s of the samples."),
                   if (is.null(q$covariates)) "batch"
                   else if (is.null(q$batch)) "covariates" else "batch` and `covariates",
                   agree, share_text(explained), share_text(1 - explained))
   weft_warn("batch_class", text,
-            i = paste("No computation tells the two apart: look at results within one batch, or measure each class",
-                      "in each batch.", "Without `batch`, its differences would be taken for those of the class."))
+            i = paste("No analysis can separate confounded effects. Analyse each batch separately, or measure each",
+                      "class in each batch. Without `batch`, effects of the batch would appear as effects of the",
+                      "class."))
   note(q, "batch", text)
 }
 
@@ -222,18 +223,18 @@ best_split <- function(score) {
 }
 
 warn_hidden <- function(q, hidden) {
-  weft_warn("hidden_batch", paste("Likely a hidden batch:", hidden_text(q, hidden)),
-            i = paste("If samples came in groups (days, plates, sites), give these as `batch`. Else `covariates` of",
-                      "`gene_quality()` takes", "`hidden$score` of the components out.",
-                      if (is.null(q$class)) "If the groups are what you look for, give `hidden$group` as `class`."))
+  weft_warn("hidden_batch", paste("There may be a hidden batch:", hidden_text(q, hidden)),
+            i = paste("If samples were processed in groups (days, plates, sites), pass these as `batch`. Otherwise,",
+                      "pass `hidden$score` of the components as `covariates` of `gene_quality()`.",
+                      if (is.null(q$class)) "If the groups are of interest, pass `hidden$group` as `class`."))
 }
 
 hidden_text <- function(q, hidden) {
   known <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch", names(q$covariates))
   sizes <- sort(tabulate(hidden$group, 2L), decreasing = TRUE)
-  sprintf(paste("samples fall into groups of %d and %d in a direction with %s of the variance%s,",
-                "which explains a quarter or more of %s of the genes."),
+  sprintf(paste("the samples form groups of %d and %d along a direction that explains %s of the variance%s. This",
+                "direction explains at least a quarter of the variance of %s of the genes."),
           sizes[1L], sizes[2L], share_text(hidden$share),
-          if (length(known)) sprintf(" that %s cannot account for", joined(plain_text(known))) else "",
+          if (length(known)) sprintf(" and that %s cannot explain", joined(plain_text(known))) else "",
           share_text(hidden$genes))
 }

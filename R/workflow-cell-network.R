@@ -12,13 +12,13 @@ cells_of_network <- function(q, cells, chosen, aims, control, seed, run) {
   made <- sound_cells(cells[[2L]], "cells")
   input <- cells_input(cells[[1L]], cells$assay, gene_cells_control()$block_size)
   if (input$n != length(made$size) || input$p != ncol(made$counts)) {
-    abort_input("`cells` must be counts, and what `gene_cells()` made of them.",
+    abort_input("`cells` must be counts, and the object that `gene_cells()` returned for them.",
                 x = sprintf("Counts are of %.0f cells and %.0f genes, the metacells of %d and %d.", input$n, input$p,
                             length(made$size), ncol(made$counts)))
   }
   about <- list(unit = "metacells", cells = sum(made$size > 0), empty = sum(made$size == 0), explained = NULL)
   metacells <- function(why) list(data = NULL, about = c(about, list(why = why)))
-  if (!is.null(nuisance_design(q))) return(metacells("batches and covariates are taken out of metacells alone"))
+  if (!is.null(nuisance_design(q))) return(metacells("batches and covariates are adjusted for only in metacells"))
   genes <- match(colnames(q$x)[chosen], q$genes$gene)
   stored <- if (is.null(input$store)) sum(as.double(lengths(lapply(input$blocks, methods::slot, "x"))))
             else unclass(input$store)$values
@@ -126,15 +126,15 @@ explained_by <- function(weight, x, y, target) {
 unit_text <- function(net) {
   a <- attr(net, "made_of")
   if (is.null(a)) return(NULL)
-  paste0(sprintf("The network is of %s", if (a$unit == "cells") sprintf("the %s themselves", several(a$cells, "cell"))
-                                         else "metacells"),
-         if (!is.null(a$why)) sprintf(": %s", a$why),
+  paste0(sprintf("The network was inferred from %s", if (a$unit == "cells") several(a$cells, "single cell")
+                                                     else "metacells"),
+         if (!is.null(a$why)) sprintf(", because %s", a$why), ".",
          if (!is.null(a$explained)) {
            other <- setdiff(c("cells", "metacells"), a$unit)
-           sprintf(": its regulators explain %s of the variance of held-out cells, those of %s %s",
+           sprintf(" Its regulators explain %s of the variance of held-out cells; regulators from %s explain %s.",
                    share_text(max(0, a$explained[[a$unit]])), other, share_text(max(0, a$explained[[other]])))
-         }, ".", if (a$empty) sprintf(" %s without counts %s left out.", several(a$empty, "cell"),
-                                      if (a$empty == 1) "was" else "were"))
+         }, if (a$empty) sprintf(" %s without counts %s removed.", several(a$empty, "cell"),
+                                 if (a$empty == 1) "was" else "were"))
 }
 
 sound_unit <- function(a) {

@@ -480,12 +480,12 @@ metacell_input <- function(x) {
 metacells_text <- function(parts) {
   whole <- thousands
   empty <- sum(parts$size == 0)
-  sprintf(paste("%s cells became %s metacells of %s to %s cells, sums of counts of similar cells: %s variable genes,",
-                "%d components, %d group%s.%s"),
+  sprintf(paste("The counts of %s cells were summed to %s metacells of %s to %s similar cells, based on %s variable",
+                "genes, %s and %s.%s"),
           whole(length(parts$group)), whole(nrow(parts$metacells)), whole(min(parts$metacells$cells)),
-          whole(max(parts$metacells$cells)), whole(sum(parts$genes$chosen)), parts$components$leading,
-          max(parts$group, na.rm = TRUE), if (max(parts$group, na.rm = TRUE) == 1L) "" else "s",
-          if (empty) sprintf(" %s without counts %s left out.", several(empty, "cell"),
+          whole(max(parts$metacells$cells)), whole(sum(parts$genes$chosen)),
+          several(parts$components$leading, "component"), several(max(parts$group, na.rm = TRUE), "group"),
+          if (empty) sprintf(" %s without counts %s removed.", several(empty, "cell"),
                              if (empty == 1) "was" else "were") else "")
 }
 
@@ -504,11 +504,12 @@ print.weft_cells <- function(x, ...) {
     cat(sprintf("%s variable genes; %d components, of which %s\n", whole(sum(parts$genes$chosen)),
                 length(parts$components$sdev),
                 if (is.null(stand)) sprintf("%d were used", parts$components$leading)
-                else paste(several_stand(stand), "out")))
+                else paste(if (stand == 0) "none is" else if (stand == 1) "1 is" else paste(stand, "are"),
+                           "significant")))
     cat_wrapped(sprintf("%d group%s of %s%s cells", length(sizes), if (length(sizes) == 1L) "" else "s",
                         paste(vapply(shown, whole, ""), collapse = ", "),
                         if (length(sizes) > length(shown)) ", ..." else ""))
-    cat_wrapped(sprintf("%d metacells of %s to %s cells; %s cells are in none", nrow(parts$metacells),
+    cat_wrapped(sprintf("%d metacells of %s to %s cells; %s cells are in no metacell", nrow(parts$metacells),
                         whole(min(parts$metacells$cells, Inf)), whole(max(parts$metacells$cells, 0)),
                         whole(sum(is.na(parts$metacell)))))
   })
@@ -545,7 +546,7 @@ sound_cells <- function(x, arg = "x") {
       (is.null(parts$components$choice) || is_count(parts$components$choice$k))
   })
   if (!isTRUE(fine)) {
-    abort_input(sprintf("`%s` must be what `gene_cells()` returned, unchanged.", arg), x = "It is damaged.")
+    abort_input(sprintf("`%s` must be an unchanged object returned by `gene_cells()`.", arg), x = "It is damaged.")
   }
   parts
 }

@@ -18,14 +18,15 @@ own_result <- function(step, result) any(vapply(step_classes[[step]], identical,
 # for a step.
 checked_fit <- function(fit, arg) {
   if (!inherits(fit, "weft_gene_network") || !is.list(fit)) {
-    abort_input(sprintf("`%s` must be what `gene_network()` returned.", arg), x = paste0("It is ", describe(fit), "."))
+    abort_input(sprintf("`%s` must be an object returned by `gene_network()`.", arg),
+                x = paste0("It is ", describe(fit), "."))
   }
   check_format(fit, arg)
   fit <- unclass(fit)
   damaged <- function(part) {
-    abort_input(sprintf("`%s` must be what `gene_network()` returned, unchanged.", arg),
+    abort_input(sprintf("`%s` must be an unchanged object returned by `gene_network()`.", arg),
                 x = sprintf("Its part `%s` is damaged.", part),
-                i = "Was it changed, or made by another version of weft? `gene_network()` makes it again.")
+                i = "Was it changed, or made by another version of weft? Call `gene_network()` again.")
   }
   if (!sound_quality(fit$quality)) damaged("quality")
   steps <- c(step = "character", seconds = "numeric", backend = "character", note = "character")
@@ -57,19 +58,20 @@ checked_fit <- function(fit, arg) {
 checked_quality <- function(q, arg) {
   if (inherits(q, "weft_quality")) check_format(q, arg)
   if (sound_quality(q)) return(q)
-  abort_input(sprintf("`%s` must be what `gene_quality()` returned, unchanged.", arg), x = "It is damaged.",
-              i = "Was it changed, or made by another version of weft? `gene_quality()` makes it again.")
+  abort_input(sprintf("`%s` must be an unchanged object returned by `gene_quality()`.", arg), x = "It is damaged.",
+              i = "Was it changed, or made by another version of weft? Call `gene_quality()` again.")
 }
 
 # A result of one step, given by itself.
 checked_step <- function(result, step, arg, maker) {
   if (is.null(result)) return(NULL)
   if (!own_result(step, result)) {
-    abort_input(sprintf("`%s` must be what `%s` returned.", arg, maker), x = paste0("It is ", describe(result), "."))
+    abort_input(sprintf("`%s` must be an object returned by `%s`.", arg, maker),
+                x = paste0("It is ", describe(result), "."))
   }
   check_format(result, arg)
   if (!holds(sound_step(step, result))) {
-    abort_input(sprintf("`%s` must be what `%s` returned, unchanged.", arg, maker), x = "It is damaged.")
+    abort_input(sprintf("`%s` must be an unchanged object returned by `%s`.", arg, maker), x = "It is damaged.")
   }
   result
 }

@@ -108,16 +108,8 @@ standing_components <- function(data, most, seed, times = 19) {
   new_result(class = "weft_pca_k", c(found, list(method = "signs")))
 }
 
-# How many components stand out from what chance gives, which may be none where two are looked at; NULL where that was
-# not tested.
+# How many components are significant, which may be none although two are used; NULL if that was not tested.
 standing_out <- function(pc) if (!is.null(pc$choice$k)) min(pc$choice$k, pc$leading)
-
-# "none stands", "1 stands", "3 stand"; with `what`, "no component stands", "3 components stand".
-several_stand <- function(n, what = NULL) {
-  counted <- if (n == 0) if (is.null(what)) "none" else paste("no", what)
-             else if (is.null(what)) n else several(n, what)
-  paste(counted, if (n <= 1) "stands" else "stand")
-}
 
 # How many genes the number of components is found from: their data are decomposed 39 times.
 component_genes <- function(shape) min(shape[2L], max(200, 5e5 %/% shape[1L]))

@@ -15,7 +15,7 @@ drop_empty_samples <- function(q, transform) {
   if (!transform %in% c("counts", "cells")) return(q)
   samples <- rownames(q$x)[empty]
   q <- leave_out(q, samples = samples, reason = "no counts")
-  note(q, "no counts", sprintf("Samples without counts were left out: %s.", some_named(samples)), 0L, length(samples))
+  note(q, "no counts", sprintf("Samples without counts were removed: %s.", some_named(samples)), 0L, length(samples))
 }
 
 # Genes of bulk counts that too few samples express are left out: with a handful of counts the test of a gene has no
@@ -35,9 +35,9 @@ drop_low_counts <- function(q, min_count) {
   if (!length(genes)) return(q)
   q <- leave_out(q, genes, reason = "low counts")
   note(q, "low counts",
-       sprintf(paste("Genes with less than %s counts per million (%s counts in a sample of the median total) in all",
-                     "but fewer than %d samples were left out: %s."),
-               format(signif(1e6 * least, 2)), format(min_count), as.integer(needed), some_named(genes)),
+       sprintf(paste("Genes were removed if fewer than %d samples had at least %s counts per million (%s counts in a",
+                     "sample of median total): %s."),
+               as.integer(needed), format(signif(1e6 * least, 2)), format(min_count), some_named(genes)),
        length(genes))
 }
 
@@ -47,7 +47,7 @@ to_log_scale <- function(q, transform, asked) {
   if (transform == "none") return(q)
   if (any(q$x < 0, na.rm = TRUE)) {
     abort_input(sprintf("`transform = \"%s\"` needs values that are not negative.", transform),
-                x = sprintf("The least is %g.", min(q$x, na.rm = TRUE)))
+                x = sprintf("The smallest value is %g.", min(q$x, na.rm = TRUE)))
   }
   size <- if (transform != "log2") sample_sizes(q$x)
   if (transform != "log2" && !anyNA(q$x)) q$counts <- q$x
@@ -57,15 +57,16 @@ to_log_scale <- function(q, transform, asked) {
                 log2 = log2(1 + q$x))
   if (!asked) warn_scale(transform)
   plainly <- function(v) format(v, big.mark = ",", scientific = FALSE)
-  totals <- if (transform != "log2") sprintf("; totals were %s to %s.", plainly(min(size)), plainly(max(size)))
-  what <- switch(transform, counts = paste0("Raw counts became log2 counts per million (plus half a count)",
-                                           if (!is.null(factors)) paste(" of the totals times scaling factors from",
-                                                                        paste(signif(range(factors), 3),
-                                                                              collapse = " to "))),
-                 cells = paste("Raw counts became log2(1 + x / size factor), a sample's factor being its total",
-                               "relative to the mean"),
-                 log2 = "Values became log2(1 + x).")
-  note(q, "scale", paste0(what, totals, if (!asked) " Recognised by their values."), ncol(q$x), nrow(q$x))
+  totals <- if (transform != "log2") sprintf(" The totals are %s to %s.", plainly(min(size)), plainly(max(size)))
+  what <- switch(transform, counts = paste0("Raw counts were transformed to log2((count + 0.5) per million)",
+                                            if (is.null(factors)) "."
+                                            else sprintf(". The totals were multiplied by scaling factors from %s.",
+                                                         paste(signif(range(factors), 3), collapse = " to "))),
+                 cells = paste("Raw counts were transformed to log2(1 + x / size factor). The size factor of a sample",
+                               "is its total divided by the mean total."),
+                 log2 = "Values were transformed to log2(1 + x).")
+  note(q, "scale", paste0(what, totals, if (!asked) " The type of the data was recognised from the values."), ncol(q$x),
+       nrow(q$x))
 }
 
 # Factors by which totals are multiplied, so that a few genes with very many counts do not make all others look lower
@@ -84,16 +85,17 @@ sample_sizes <- function(x) {
 
 # What was recognised, and how to say it or something else.
 warn_scale <- function(transform) {
-  says <- sprintf("`transform = \"%s\"` says so without this warning, `\"none\"` leaves values as they are", transform)
+  says <- sprintf(paste("`transform = \"%s\"` does the same without this warning, and `transform = \"none\"` keeps the",
+                        "values"), transform)
   switch(transform,
-    counts = weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 on, some large or many zeros.",
-                                       "It was transformed to log2 counts per million."),
+    counts = weft_warn("counts", paste("`x` looks like raw counts: it contains whole numbers, some of them large or",
+                                       "many zeros. It was transformed to log2 counts per million."),
                        i = paste0(says, ".")),
-    cells = weft_warn("counts", paste("`x` looks like raw counts of single cells: whole numbers from 0 on, many zeros,",
-                                      "few counts. It was transformed to log2(1 + x / size factor)."),
-                      i = paste0(says, ", `\"counts\"` takes log2 counts per million.")),
-    log2 = weft_warn("scale", paste("`x` has positive values with a long tail, as intensities before taking",
-                                    "logarithms. It became log2(1 + x)."),
+    cells = weft_warn("counts", paste("`x` looks like raw counts of single cells: it contains whole numbers, many",
+                                      "zeros and few counts. It was transformed to log2(1 + x / size factor)."),
+                      i = paste0(says, ". `transform = \"counts\"` computes log2 counts per million.")),
+    log2 = weft_warn("scale", paste("`x` contains positive values with a long tail, like intensities that are not on a",
+                                    "log scale. It was transformed to log2(1 + x)."),
                      i = paste0(says, ".")))
 }
 

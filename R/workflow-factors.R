@@ -23,7 +23,7 @@ broad_components <- function(x, scores, standing, basis) {
 # q with its hidden factors among the covariates. Of the class, too, nothing is left in them, so that none of it goes
 # with them.
 with_hidden_factors <- function(q) {
-  if (q$kind == "levels") return(note(q, "batch", "Values are levels, which have no hidden factors to be found."))
+  if (q$kind == "levels") return(note(q, "batch", "Values are levels, so hidden factors were not searched for."))
   known <- q
   if (anyNA(known$x)) known <- fill_gaps(known, "median", 1L)
   if (!is.null(q$class)) {
@@ -32,22 +32,20 @@ with_hidden_factors <- function(q) {
   data <- component_data(known)
   if (is.null(data$model)) data$x <- without_nuisance(data$x, data$part)
   room <- min(10L, nrow(q$x) - 2L - NCOL(data$part) * !is.null(data$part), ncol(q$x))
-  if (room < 1L) return(note(q, "batch", "There are too few samples to look for hidden factors."))
+  if (room < 1L) return(note(q, "batch", "There are too few samples to search for hidden factors."))
   scores <- pca(data$x, room, scale = data$scale, seed = 1, run = weft_run("cpu", progress = FALSE))$x
   basis <- qr(cbind(rep(1, nrow(q$x)), data$part))
   found <- broad_components(data$x, scores, standing_components(data, room, 1)$k, basis)
   if (!length(found)) {
-    return(note(q, "batch", "No component that stands out moves most genes: none was taken for a hidden factor."))
+    return(note(q, "batch", "No significant component is correlated with most genes, so there is no hidden factor."))
   }
   factors <- as.data.frame(qr.resid(basis, scores[, found, drop = FALSE]))
   names(factors) <- sprintf("component%d", found)
   rownames(factors) <- rownames(q$x)
   q$covariates <- if (is.null(q$covariates)) factors else cbind(q$covariates, factors)
-  note(q, "batch", sprintf(paste("%s that stand%s out and move%s most genes %s taken for hidden factors, and for",
-                                 "covariates: %s."),
-                           several(length(found), "component"), if (length(found) == 1L) "s" else "",
-                           if (length(found) == 1L) "s" else "", if (length(found) == 1L) "was" else "were",
-                           toString(names(factors))))
+  note(q, "batch", sprintf("%s correlated with most genes and adjusted for as hidden %s: %s.",
+                           several_are(length(found), "significant component"),
+                           if (length(found) == 1L) "factor" else "factors", toString(names(factors))))
 }
 
 # What edges of a network say beside the components that move most genes: list(components: their numbers, p: of the
@@ -85,12 +83,12 @@ factors_text <- function(fit, edges) {
   them <- if (length(found$components) == 1L) "it" else "them"
   what <- joined(sprintf("PC%d", found$components))
   if (!follow) {
-    return(sprintf("Every pair varies together also given %s, along which most genes move (p up to 0.05).",
-                   what))
+    return(sprintf(paste("Most genes are correlated with %s. All pairs remain correlated after adjustment for %s (p up",
+                         "to 0.05)."), what, them))
   }
-  sprintf(paste("%d of %s %s %s, along which most genes move: given %s, %s genes do not vary together (p above 0.05).",
-                "What joins them may be a hidden factor, which `covariates = \"components\"` takes out, or a regulator",
-                "of most genes."),
-          follow, several(sum(once), "pair"), if (follow == 1L) "follows" else "follow", what, them,
-          if (follow == 1L) "its" else "their")
+  sprintf(paste("Most genes are correlated with %s. After adjustment for %s, %d of %s %s no longer correlated (p above",
+                "0.05). A hidden factor may explain %s; `covariates = \"components\"` adjusts for such factors. A",
+                "regulator of most genes would have the same effect."),
+          what, them, follow, several(sum(once), "pair"), if (follow == 1L) "is" else "are",
+          if (follow == 1L) "this pair" else "these pairs")
 }

@@ -38,13 +38,13 @@ print_fit <- function(x, top) {
     text <- strwrap(plain_text(paste0(...)), width = max(40, min(getOption("width"), 112) - 12))
     cat(sprintf("%-11s %s\n", c(name, rep("", length(text) - 1L)), text), sep = "")
   }
-  done <- q$log$what %||% "No value was changed."
+  done <- q$log$what %||% "No values were changed."
   for (i in seq_along(done)) line(if (i == 1L) "quality" else "", done[i])
   for (step in workflow_steps[-1L]) if (!is.null(x[[step]])) line(step, step_text(step, x, top))
   for (step in names(x$foreign)) line(step, "a result of class ", x$foreign[[step]])
   left_out <- setdiff(workflow_steps, c(x$steps$step, names(x$left_out)))
-  if (length(left_out)) line("left out", paste(left_out, collapse = ", "))
-  for (step in names(x$left_out)) line(step, "left out: ", sub("^A ", "a ", x$left_out[[step]]))
+  if (length(left_out)) line("not run", paste(left_out, collapse = ", "))
+  for (step in names(x$left_out)) line(step, "skipped: ", sub("^A ", "a ", x$left_out[[step]]))
   device <- x$steps$step[x$steps$backend == "cuda"]
   cat(sprintf("\n%s in all%s; seed %.0f; weft %s\n", seconds_text(sum(x$steps$seconds)),
               if (length(device)) plain_text(paste(", on the device:", paste(device, collapse = ", ")))
@@ -59,11 +59,15 @@ step_text <- function(step, x, top) {
   r <- x[[step]]
   switch(step,
     components = sprintf("PC1 to PC%d explain %s of the variance%s%s%s", length(r$sdev), share_text(sum(r$share)),
-                         if (is.null(standing_out(r))) "" else sprintf("; %s out", several_stand(standing_out(r))),
+                         if (is.null(standing_out(r))) "" else {
+                           sub("^No component", "; no component", sub("^([0-9])", "; \\1", paste(
+                             several_are(standing_out(r), "component"), "significant")))
+                         },
                          class_on_components(x),
                          if (is.null(r$hidden)) ""
-                         else paste(". Likely a hidden batch:", sub("\\.$", "", hidden_text(x$quality, r$hidden)))),
-    ranking = sprintf("%s at q <= 0.05. Best: %s", columns_text(x$quality, length(found_genes(r))),
+                         else paste(". There may be a hidden batch:",
+                                    sub("\\.$", "", hidden_text(x$quality, r$hidden)))),
+    ranking = sprintf("%s with q <= 0.05. Top: %s", columns_text(x$quality, length(found_genes(r))),
                       ranked_text(r, top)),
     pairs = pair_text(r, min(top, 3L)),
     network = if (is_directed(r)) paste(c(regulation_text(r, top), factors_text(x, report_edges(r))), collapse = ". ")
@@ -74,8 +78,8 @@ step_text <- function(step, x, top) {
                       else sprintf(", false discovery rate %g", attr(r, "fdr")), hub_text(r, top)),
     clusters = paste0(clusters_text(r, column_word(x$quality)), class_in_clusters(x)),
     bayes = bayes_text(r, top),
-    outliers = if (any(r$outlier)) sprintf("%s apart: %s", several_stand(sum(r$outlier), "sample"),
-                                           some_named(r$sample[r$outlier], 2L * top)) else "No sample is an outlier"
+    outliers = if (any(r$outlier)) sprintf("%s: %s", several(sum(r$outlier), "outlier"),
+                                           some_named(r$sample[r$outlier], 2L * top)) else "no outliers"
   )
 }
 
@@ -85,13 +89,13 @@ pair_text <- function(r, top) {
   if (is.null(r$p_fwer)) return(sprintf("%s pairs, not tested", searched))
   sure <- r$p_fwer <= 0.05
   if (!any(sure)) {
-    return(sprintf("none of %s pairs is significant (the least p over the whole search is %s)", searched,
+    return(sprintf("none of %s pairs is significant (smallest p, adjusted for all pairs, %s)", searched,
                    format(min(r$p_fwer), digits = 2)))
   }
   shown <- utils::head(as.data.frame(r)[sure, ], top)
-  sprintf("%s%d of %s pairs significant. Most synergy: %s", if (all(sure)) "at least " else "", sum(sure), searched,
+  sprintf("%s%d of %s pairs significant. Top: %s", if (all(sure)) "at least " else "", sum(sure), searched,
           paste0(shown$feature1, " x ", shown$feature2,
-                 sprintf(" (+%.2f %s, p %s over the whole search)", shown$interaction,
+                 sprintf(" (interaction %.2f %s, adjusted p %s)", shown$interaction,
                                                                 attr(r, "unit"), format(shown$p_fwer, digits = 2)),
                  collapse = ", "))
 }
@@ -112,7 +116,7 @@ partition_text <- function(r, word = "gene") {
     sprintf("%s%s", if (is_reached(limit)) "at least " else "", several(found, "group"))
   }
   share <- function(mode) counts_text(r$n_clusters[[mode]], 3L)
-  sprintf("%s of samples (shares of the sampled partitions: %s) and %s of the %s (%s)", number("row"), share("row"),
+  sprintf("%s of samples (probabilities: %s) and %s of %s (%s)", number("row"), share("row"),
           number("col"), several(length(r$col_cluster), word), share("col"))
 }
 
@@ -128,11 +132,11 @@ hub_text <- function(net, top) {
 bayes_text <- function(r, top) {
   edges <- sum(r$dag != 0)
   unsure <- edges && !is.null(r$edges) && !nrow(bayes_edges(r, 0.9))
-  text <- sprintf("%s among %s%s. Surest: %s", several(edges, "edge"), several(nrow(r$dag), "gene"),
+  text <- sprintf("%s among %s%s. Most probable: %s", several(edges, "edge"), several(nrow(r$dag), "gene"),
                   if (unsure) ", none with a probability of 0.9 or more" else "", arrow_text(r, top))
   if (!bayes_disagrees(r)) return(text)
-  sprintf(paste("the chains disagree (R-hat %s, wanted is at most %.1f), so that no edge is to be believed yet:",
-                "steps = list(bayes = list(iterations = %s)) runs longer; so far %s"),
+  sprintf(paste("The chains disagree (R-hat %s, target %.1f): do not interpret the edges. Increase the iterations with",
+                "steps = list(bayes = list(iterations = %s)). So far %s"),
           rhat_number(r$diagnostics$r_hat), greatest_rhat, format(10 * r$iterations, scientific = FALSE), text)
 }
 
@@ -148,15 +152,14 @@ arrow_text <- function(r, top) {
 class_on_components <- function(x) {
   if (is.null(x$quality$class)) return("")
   apart <- apart_on_components(x$components, x$quality)
-  if (apart$p > 0.05) return("; on none do the classes differ beyond chance")
-  sprintf("; the classes differ most on PC%d (%s of its variance, p %s)", apart$best, share_text(apart$share),
-          probability_text(apart$p))
+  if (apart$p > 0.05) return("; the classes do not differ significantly")
+  sprintf("; the class explains %s of PC%d (p %s)", share_text(apart$share), apart$best, probability_text(apart$p))
 }
 
 class_in_clusters <- function(x) {
   class <- x$quality$class
   if (is.null(class) || !groups_hold(x$clusters) || max(sample_groups(x$clusters)) < 2L) return("")
-  sprintf("; agreement of samples' groups with the classes %.2f (0 is none, 1 the same division)",
+  sprintf("; normalised mutual information of groups and classes %.2f",
           irm_nmi(sample_groups(x$clusters), as.integer(class)))
 }
 
@@ -201,7 +204,7 @@ as.data.frame.weft_gene_network <- function(x, row.names = NULL, optional = FALS
 # `what` is missing because its step was left out, or done by a function of the user's.
 abort_no_result <- function(message, x, step) {
   foreign <- x$foreign[step]
-  why <- sprintf("The step `%s` was left out.", step)
+  why <- sprintf("The step `%s` was not run.", step)
   if (!is.na(foreign)) {
     why <- sprintf("The step `%s` was done by another function, which returned something of class %s.", step,
                    describe(unname(foreign)))

@@ -6,12 +6,12 @@ least_samples <- 4L # two against two
 # `what` and `verb` begin the sentence.
 step_needs <- list(
   components = list(least = 4L, what = "Components", verb = "need"),
-  ranking = list(least = 4L, what = "A test of single genes", verb = "needs"),
+  ranking = list(least = 4L, what = "A test for differential expression", verb = "needs"),
   pairs = list(least = 20L, what = "Pairs of genes", verb = "need"),
   network = list(least = 20L, better = 50L, what = "A network", verb = "needs"),
   clusters = list(least = 8L, what = "Groups of samples", verb = "need"),
   bayes = list(least = 50L, what = "A Bayesian network", verb = "needs"),
-  outliers = list(least = 10L, what = "A search for samples that stand apart", verb = "needs")
+  outliers = list(least = 10L, what = "A search for outliers", verb = "needs")
 )
 
 # Sentences, named by step, for the steps that these data are too few for.
@@ -38,7 +38,7 @@ steps_that_are_rough <- function(fit) {
   n <- nrow(fit$quality$x)
   unlist(lapply(step_needs[intersect(names(step_needs), fit$steps$step)], function(need) {
     if (!is.null(need$better) && n < need$better) {
-      sprintf("%s of %d samples is rough; %d or more are recommended.", need$what, n, need$better)
+      sprintf("%s from %d samples is imprecise; at least %d samples are recommended.", need$what, n, need$better)
     }
   }))
 }
@@ -48,6 +48,6 @@ ranking_refused <- function(q) {
   if (is.null(q$class) || q$kind == "levels") return(NULL)
   design <- cbind(1, contrast_columns(q$class), nuisance_design(q))
   if (nrow(design) > qr(design)$rank) return(NULL)
-  sprintf("A test of single genes needs more samples than classes, batches and covariates have levels; there are %d.",
-          nrow(design))
+  sprintf(paste("A test for differential expression needs more samples than classes, batches and covariates have",
+                "levels; there are %d."), nrow(design))
 }

@@ -24,8 +24,8 @@ check_orientation <- function(data, class, x) {
   by_name <- named_turned(rows, columns)
   levels <- if (abs(by_name) < 2) level_shares(data) else c(0, 0)
   turned <- function(why) {
-    weft_warn("orientation", paste("`x` looks as if it had genes in its rows, which are taken for samples:", why),
-              i = "If it has, use `t(x)`; if its rows are samples, all is well.")
+    weft_warn("orientation", paste("Rows of `x` are treated as samples, but look like genes:", why),
+              i = "If the genes are in the rows, use `t(x)`. If the samples are, ignore this warning.")
   }
   if (by_name >= 2) {
     called <- function(names, what) if (length(names)) sprintf("%s are called %s", what, label_some(names, 3L))
@@ -34,9 +34,9 @@ check_orientation <- function(data, class, x) {
     turned(sprintf("levels differ between rows (%.0f %% of the variance of ranks), less between columns (%.0f %%).",
                    100 * levels[1L], 100 * levels[2L]))
   } else if (by_name > -2 && levels[2L] <= 0.2 && nrow(data) > 500 && nrow(data) > 4 * ncol(data)) {
-    weft_warn("orientation", sprintf("`x` has %s rows, taken for samples, and %d columns, taken for genes.",
+    weft_warn("orientation", sprintf("`x` has %s rows, treated as samples, and %d columns, treated as genes.",
                                      thousands(nrow(data)), ncol(data)),
-              i = "If genes are in its rows, as in most expression tables, use `t(x)`.")
+              i = "If the genes are in the rows, as in most expression tables, use `t(x)`.")
   }
 }
 

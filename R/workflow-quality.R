@@ -332,16 +332,16 @@ check_class <- function(class) {
   }
   missing <- intersect(levels(class), c("NA", "N/A", "na", "n/a", "NaN"))
   if (length(missing)) {
-    weft_warn("class_na", sprintf("The class of %s is the text \"%s\", which is taken for a group.",
+    weft_warn("class_na", sprintf("The class of %s is the text \"%s\", which is treated as a group.",
                                   several(sum(class %in% missing), "sample"), missing[1L]),
-              i = sprintf("If it means unknown: `class[class == \"%s\"] <- NA`, and leave these samples out.",
+              i = sprintf("If the class is unknown, set `class[class == \"%s\"] <- NA` and remove these samples.",
                           missing[1L]))
   }
   small <- names(which(table(class) < 2L))
   if (length(small)) {
     weft_warn("small_class",
-              sprintf(paste("There is one sample of class %s: how much such samples vary is taken from the other",
-                            "classes."), label_some(small)))
+              sprintf("There is only one sample of class %s, so its variance is estimated from the other classes.",
+                      label_some(small)))
   }
 }
 
@@ -357,11 +357,11 @@ name_genes <- function(q) {
   names <- colnames(q$x)
   if (is.null(names)) {
     colnames(q$x) <- sprintf("V%d", seq_len(ncol(q$x)))
-    return(note(q, "names", "Genes had no names and are called V1, V2, ...", ncol(q$x)))
+    return(note(q, "names", "The genes had no names and were named V1, V2, ...", ncol(q$x)))
   }
   readable <- valid_utf8(names)
   if (!identical(readable, enc2utf8(names))) {
-    q <- note(q, "names", "Bytes in genes' names that are not valid characters are shown by their numbers.",
+    q <- note(q, "names", "Invalid characters in names of genes are shown as byte codes.",
               sum(readable != enc2utf8(names), na.rm = TRUE))
   }
   names <- readable
@@ -371,7 +371,7 @@ name_genes <- function(q) {
   different <- make.unique(names)
   if (!identical(colnames(q$x), different)) colnames(q$x) <- different # which copies it
   if (any(twice | empty)) {
-    q <- note(q, "names", sprintf("Numbers were added to names of genes that were duplicated or missing: %s.",
+    q <- note(q, "names", sprintf("Numbers were added to duplicated or missing names of genes: %s.",
                                   some_named(unique(names[twice | empty]))),
               sum(twice | empty))
   }
@@ -397,8 +397,8 @@ leave_out <- function(q, genes = character(), samples = character(), reason) {
   }
   if (ncol(q$x) < 3L || nrow(q$x) < least_samples) {
     abort_input(sprintf("At least 3 genes and %d samples must remain after filtering.", least_samples),
-                x = sprintf("%d genes and %d samples remain; last left out: %s.", ncol(q$x), nrow(q$x), reason),
-                i = "`max_missing`, `max_missing_samples`, `max_same` and `min_count` set what is left out.")
+                x = sprintf("%d genes and %d samples remain. The last filter was: %s.", ncol(q$x), nrow(q$x), reason),
+                i = "`max_missing`, `max_missing_samples`, `max_same` and `min_count` control the filters.")
   }
   q
 }
@@ -411,14 +411,15 @@ drop_missing <- function(q, max_missing, max_missing_samples) {
   if (length(genes)) {
     q <- leave_out(q, genes, reason = "missing values")
     q <- note(q, "missing values",
-              sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing), some_named(genes)),
+              sprintf("Genes with more than %s missing values were removed: %s.", share_text(max_missing),
+                      some_named(genes)),
               length(genes))
   }
   samples <- rownames(q$x)[missing_shares(q$x)$samples > max_missing_samples]
   if (length(samples)) {
     q <- leave_out(q, samples = samples, reason = "missing values")
     q <- note(q, "missing values",
-              sprintf("Samples with more than %s missing were left out: %s.", share_text(max_missing_samples),
+              sprintf("Samples with more than %s missing values were removed: %s.", share_text(max_missing_samples),
                                            some_named(samples)), 0L, length(samples))
   }
   q
@@ -436,7 +437,7 @@ drop_uninformative <- function(q, max_same, threads) {
   if (any(constant)) {
     genes <- colnames(q$x)[constant]
     q <- leave_out(q, genes, reason = "constant")
-    q <- note(q, "constant", sprintf("Constant genes were left out: %s.", some_named(genes)), length(genes))
+    q <- note(q, "constant", sprintf("Constant genes were removed: %s.", some_named(genes)), length(genes))
   }
   q$kind <- if (all(facts$few[!constant])) "levels" else "expression"
   if (q$kind == "expression" && max_same < 1) {
@@ -444,7 +445,7 @@ drop_uninformative <- function(q, max_same, threads) {
     if (any(same > max_same)) {
       genes <- colnames(q$x)[same > max_same]
       q <- leave_out(q, genes, reason = "low information")
-      q <- note(q, "low information", sprintf("Genes with one value in more than %s of the samples were left out: %s.",
+      q <- note(q, "low information", sprintf("Genes with the same value in more than %s of samples were removed: %s.",
                                               share_text(max_same), some_named(genes)), length(genes))
     }
   }
@@ -456,7 +457,7 @@ note_duplicates <- function(q) {
   few <- q$x[, unique(round(seq(1, ncol(q$x), length.out = min(ncol(q$x), 200L)))), drop = FALSE]
   twice <- rownames(q$x)[duplicated(few)]
   if (!length(twice)) return(q)
-  note(q, "duplicates", sprintf("Samples equal to another one were found and kept: %s.", some_named(twice)), 0L,
+  note(q, "duplicates", sprintf("Duplicated samples were found and kept: %s.", some_named(twice)), 0L,
        length(twice))
 }
 
@@ -473,17 +474,17 @@ fill_gaps <- function(q, impute, threads) {
                                 run = weft_run("auto", threads = threads, progress = FALSE),
                                 control = list(tolerance = 1e-4, max_iterations = 200)), classes = "weft_warning")
     q$x[gaps] <- stats::fitted(fit)[gaps]
-    how <- sprintf("the fit of %d component%s", as.integer(k), if (k == 1) "" else "s")
+    how <- sprintf("the values fitted by %s", several(as.integer(k), "component"))
   } else {
     for (j in which(colSums(gaps) > 0)) {
       seen <- q$x[!gaps[, j], j]
       q$x[gaps[, j], j] <- if (q$kind == "levels") as.numeric(names(which.max(table(seen)))) else stats::median(seen)
     }
-    how <- if (q$kind == "levels") "the gene's most frequent value" else "the gene's median"
+    how <- if (q$kind == "levels") "the most frequent value of the gene" else "the median of the gene"
   }
   note(q, "missing values",
-       sprintf("%s missing cells (%s) were filled by %s.", format(q$imputed, big.mark = ","), share_text(mean(gaps)),
-                                    how),
+       sprintf("%s missing values (%s) were imputed with %s.", format(q$imputed, big.mark = ","),
+               share_text(mean(gaps)), how),
        sum(colSums(gaps) > 0), sum(rowSums(gaps) > 0))
 }
 
@@ -494,7 +495,7 @@ drop_least_spread <- function(q, least_spread, threads) {
   if (!length(genes)) return(q)
   q <- leave_out(q, genes, reason = "small spread")
   note(q, "small spread",
-       sprintf("The %s of genes with the smallest median absolute deviation were left out.", share_text(least_spread)),
+       sprintf("The %s of genes with the smallest median absolute deviation were removed.", share_text(least_spread)),
        length(genes))
 }
 
@@ -508,7 +509,7 @@ print.weft_quality <- function(x, ...) {
   cat(sprintf("%d samples and %s genes, of %d and %s\n", nrow(x$x), format(ncol(x$x), big.mark = ","), x$input[1L],
               format(x$input[2L], big.mark = ",")))
   if (!is.null(x$class)) cat("Class:", plain_text(paste(class_sizes(x$class, "%s %d"), collapse = ", ")), "\n")
-  if (is.null(x$log)) cat("No value was changed.\n")
+  if (is.null(x$log)) cat("No values were changed.\n")
   for (line in x$log$what) cat(strwrap(plain_text(line), width = getOption("width"), prefix = "  ", initial = "* "),
                                sep = "\n")
   invisible(x)
@@ -522,7 +523,7 @@ as.matrix.weft_quality <- function(x, ...) checked_quality(x, "x")$x
 checked_data <- function(x, class = NULL) {
   need_args("x")
   if (!inherits(x, "weft_quality")) return(gene_quality(x, class))
-  if (!is.null(class)) abort_input("`class` must be left out with a result of `gene_quality()`.",
+  if (!is.null(class)) abort_input("`class` must not be given with a result of `gene_quality()`.",
                                    i = "It contains the class.")
   checked_quality(x, "x")
 }

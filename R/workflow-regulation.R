@@ -71,22 +71,22 @@ kept_genes <- function(q, which, genes, arg) {
   gone <- if (is.character(which)) intersect(which, setdiff(q$genes$gene, genes))
   if (length(gone) && all(which %in% gone)) {
     abort_input(sprintf("`%s` must name genes that are in the network.", arg),
-                x = sprintf("All were left out before: %s.", label_some(gone)),
-                i = "The log of `gene_quality()` says why.")
+                x = sprintf("All of them were filtered out: %s.", label_some(gone)),
+                i = "The log of `gene_quality()` gives the reasons.")
   }
   list(names = genes[chosen_columns(if (length(gone)) setdiff(which, gone) else which, genes, arg)],
-       lost = if (length(gone)) sprintf("Not in the network, as filtered out, are %d of the %d %s that were named: %s.",
+       lost = if (length(gone)) sprintf("Filters removed %d of the %d specified %s from the network: %s.",
                                         length(gone), length(unique(which)), arg, some_named(gone)))
 }
 
 check_cells <- function(cells, outcomes) {
   if (is.null(cells) || isFALSE(cells)) return(NULL)
   if (!is.list(cells) || length(cells) < 2L || !inherits(cells[[2L]], "weft_cells")) {
-    abort_input("`cells` must be a list of counts and what `gene_cells()` made of them.",
+    abort_input("`cells` must be a list of counts and the object that `gene_cells()` returned for them.",
                 x = paste0("It is ", describe(cells), "."),
-                i = "In `steps$network` of `gene_network()`, TRUE and FALSE say whether the network is of cells.")
+                i = "In `steps$network` of `gene_network()`, use TRUE or FALSE.")
   }
-  if (outcomes) abort_input("`cells` must be left out where `interventions` or `time` are given.")
+  if (outcomes) abort_input("`cells` must not be given together with `interventions` or `time`.")
   cells
 }
 
@@ -124,7 +124,7 @@ workflow_network <- function(q, ..., cells = NULL, behind = NULL, seed = NULL, r
   if (!is_directed_step(q, names(list(...)))) return(do.call(gene_mi_network, given))
   if (!is.null(cells)) cells <- check_flag(cells, "cells")
   if (isTRUE(cells) && is.null(behind)) {
-    abort_input("`cells` must be left out where there are no metacells.", i = "Samples are cells already.")
+    abort_input("`cells` must not be given if there are no metacells.", i = "The samples are already cells.")
   }
   if (!isFALSE(cells) && !is.null(behind)) behind$always <- isTRUE(cells)
   do.call(gene_regulation, c(given, list(cells = if (!isFALSE(cells)) behind, seed = seed)), quote = TRUE)
@@ -153,9 +153,9 @@ estimate_regulation <- function(n, genes, given, threads) {
 regulation_text <- function(r, top) {
   pairs <- network_pairs(report_edges(r))
   sure <- sum(pairs$direction >= clear_direction, na.rm = TRUE)
-  sprintf("%s of %s %s at a false discovery rate of %g, %s with a clear direction%s", several(nrow(pairs), "pair"),
-          several(length(network_features(r)), "gene"),
-          if (is.null(network_regulators(r))) "co-expressed" else "with a regulator", attr(r, "fdr") %||% 1,
+  sprintf("%s among %s at a false discovery rate of %g, %s with a clear direction%s",
+          several(nrow(pairs), if (is.null(network_regulators(r))) "co-expressed pair" else "regulator-target pair"),
+          several(length(network_features(r)), "gene"), attr(r, "fdr") %||% 1,
           if (sure) thousands(sure) else "none",
           paste(c(hub_text(r, top), sub("[.]$", "", c(unit_text(r), series_text(r), interventions_text(r)))),
                 collapse = ". "))
@@ -163,18 +163,20 @@ regulation_text <- function(r, top) {
 
 regulation_methods <- function(r) {
   text <- sprintf(
-    paste("The network is directed: for every gene regressions on %d features of other genes were chosen by forward",
-          "selection on %d halves of the samples (stability selection, Haury and others 2012; edges are ranked by how",
-          "early and often they were chosen, by how much their regulator is, and, where all genes have much in common,",
-          "by correlations less their background). Edges are shown at a false discovery rate of %g, estimated with %d",
-          "cop%s of the data whose targets were permuted."),
+    paste("The directed network was inferred by stability selection (Haury and others 2012). For each gene, %d",
+          "features of other genes were selected by forward regression in each of %d random subsamples of half of the",
+          "samples. Edges are ranked by how early and how often they were selected, and by how often their regulator",
+          "was selected for other genes. If most genes are correlated, the rank also depends on the correlation above",
+          "this background. Edges were selected at a false discovery rate of %g, which was estimated from %s with",
+          "permuted targets."),
     as.integer(attr(r, "steps")), as.integer(attr(r, "resamples")), attr(r, "fdr") %||% 1,
-    as.integer(attr(r, "copies")), if (attr(r, "copies") == 1) "y" else "ies")
+    several(as.integer(attr(r, "copies")), "data set"))
   paste(c(text, unit_text(r), if (!is.null(attr(r, "series"))) {
-    "Of time series, regulators at one time explained the value towards which their targets moved until the next."
+    "In time series, the regulators at one time point explained the value towards which their targets moved next."
   }, if (!is.null(attr(r, "interventions"))) {
-    paste("Samples with perturbed regulators were no outcomes for these; shifts of other genes in them were tested by",
-          "moderated t-statistics, cleared of paths through other perturbed regulators, and added to the evidence.")
+    paste("Samples in which a gene was perturbed were not used as outcomes of this gene. Changes of other genes in",
+          "these samples were tested with moderated t statistics. Indirect paths through other perturbed regulators",
+          "were removed, and the tests were added to the evidence.")
   }), collapse = " ")
 }
 

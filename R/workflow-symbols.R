@@ -90,8 +90,8 @@ group_symbols <- function(q, symbols) {
   twice <- sort(table(symbols[kept]), decreasing = TRUE)
   twice <- twice[twice > 1L]
   note(q, "symbols", sprintf(
-    paste("%d genes are measured by several probes (columns) each, of which the one that varies most stands for the",
-          "gene in networks and pairs: %s."),
+    paste("%d genes are measured by several probes (columns): %s. The most variable probe of each gene was used for",
+          "networks and pairs."),
     length(twice), some_named(sprintf("%s (%d)", names(twice), as.integer(twice)))), sum(twice))
 }
 

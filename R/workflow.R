@@ -3,18 +3,20 @@
 
 workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clusters", "bayes", "outliers")
 
-#' From an expression matrix to networks and a report
+#' Analyse an expression data set
 #'
-#' One call shows what is in an expression data set: which genes differ between classes, alone and in pairs; which go
-#' together; which may drive which; how samples and genes group; and which samples stand apart. The result prints on a
-#' page, and can be plotted, converted, and turned into a report by [weft_report()].
+#' `gene_network()` runs a complete analysis of gene expression data in one call. It finds differentially expressed
+#' genes, pairs of genes that distinguish the classes only together, a network of genes, groups of samples and genes,
+#' and outliers. The shortest call is `gene_network(x, class)`. The result can be printed, plotted and converted to data
+#' frames, and [weft_report()] writes a report on it.
 #'
-#' @section Design: `class` says what samples are compared by, `batch` and `covariates` what else differs between them;
-#'   all three are in every test. A formula in place of `class` says it at once: `~ sex + batch + group` compares
-#'   groups, with sex and batch as covariates. Its variables are columns of the container's sample table, or of
-#'   `covariates` where that is a data frame. Interactions, contrasts and numbers as outcomes are for [gene_ranking()].
+#' @section Design: `class` defines the groups that are compared. `batch` and `covariates` are other variables that
+#'   affect expression; all tests adjust for them. A formula in place of `class` is a shorter way to specify both. For
+#'   example, `~ sex + batch + group` compares the groups and adjusts for sex and batch. The variables are columns of
+#'   the sample table of the container, or of `covariates` if this is a data frame. For interactions, contrasts and
+#'   numeric outcomes, use [gene_ranking()].
 #'
-#' @section Steps: Each step is a function that can be called by itself. `steps` has their arguments:
+#' @section Steps: Each step is also a function that you can call separately:
 #'
 #' | `steps = list(...)` | function | needs a class |
 #' |---|---|---|
@@ -22,54 +24,58 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' | `components` | [gene_components()] | |
 #' | `ranking` | [gene_ranking()] | yes |
 #' | `pairs` | [gene_pairs()] | yes |
-#' | `network` | [gene_regulation()], or [gene_mi_network()] for levels and by its arguments | |
+#' | `network` | [gene_regulation()], or [gene_mi_network()] for genotypes and if its arguments are given | |
 #' | `clusters` | [gene_clusters()] | |
 #' | `bayes` | [gene_bayes()] | |
 #' | `outliers` | [gene_outliers()] | |
 #' | `cells` | [gene_cells()], for single cells | |
 #'
-#' A list has arguments for that function: `steps = list(network = list(method = "clr"))`. `FALSE` leaves the step out
-#' (except `quality`): `steps = list(pairs = FALSE)`. A function replaces it: it is called with the result of `quality`
-#' and must return what the step's own function does. Steps that need a class are left out without one.
+#' The elements of `steps` change single steps. A list contains arguments of the function, for example `steps =
+#' list(network = list(method = "clr"))`. `FALSE` skips the step (except `quality`), for example `steps = list(pairs =
+#' FALSE)`. A function replaces the step. It is called with the result of `quality`, and must return the same type of
+#' object as the original function. Steps that need a class are skipped if there is none. Steps are also skipped if
+#' there are too few samples, and the result reports this.
 #'
-#' @section Single cells: For a [weft_store()], and for counts in a sparse matrix of `r cells_least` cells or more (or a
-#'   list of such), [gene_cells()] first makes metacells, which are the samples of all steps: genes that vary, groups of
-#'   similar cells, sums of their counts. `class` and `batch` are then given per cell, and metacells are made within
-#'   them. The directed network is of the cells themselves unless they cost too much or metacells predict held-out
-#'   cells better ([gene_regulation()]). `steps = list(cells = FALSE)` treats every cell as a sample. What
-#'   [gene_cells()] returned can also be given as `x`. A test between classes is then a statement about these cells,
-#'   not of the animals or patients that they came from.
+#' @section Single cells: If `x` is a [weft_store()] or a sparse matrix of counts with at least `r cells_least` cells
+#'   (or a list of such matrices), [gene_cells()] first combines similar cells to metacells. The metacells are the
+#'   samples of all later steps. `class` and `batch` then have one value per cell, and each metacell contains cells from
+#'   one class and batch. The directed network is inferred from the single cells, unless this takes too long or
+#'   metacells predict held-out cells better ([gene_regulation()]). `steps = list(cells = FALSE)` treats each cell as a
+#'   sample. You can also pass the result of [gene_cells()] as `x`. Tests between classes then refer to these cells, not
+#'   to the animals or patients from which they were taken.
 #'
-#' @section Time and memory: With `progress` on, an estimate of the time of each step is printed before the work starts;
-#'   `run = weft_run(dry_run = TRUE)` returns it as a data frame. Estimates are rough: within a factor of three where
-#'   they were tried.
-#'   Matrices of all pairs of genes take the most memory. Where they would need more than 60 % of what is free, or more
-#'   than `weft_run(memory = )` says, the network is made of as many genes as fit, namely those that
-#'   say the most about the class or vary the most, and the log says so.
+#' @section Time and memory: If `progress` is on, the function first prints an estimate of the run time of each step.
+#'   `run = weft_run(dry_run = TRUE)` returns the estimates as a data frame without running the analysis. The estimates
+#'   were within a factor of three of the actual times in our tests. Matrices of all pairs of genes need the most
+#'   memory. If they need more than 60 % of the free memory, or more than `weft_run(memory = )`, the network includes
+#'   only as many genes as fit. These are the genes that are most strongly associated with the class, or the most
+#'   variable genes. The log reports this.
 #'
-#' @section Devices: With `run = "cuda"`, every step that has device code uses it, and the others run on the CPU;
-#'   the table of steps in the result says which ran where.
+#' @section Devices: With `run = "cuda"`, all steps with CUDA code run on the device, and the other steps run on the
+#'   CPU. The table `steps` of the result lists the back end of each step.
 #'
 #' @inheritParams gene_quality
-#' @param x expression with samples in rows and genes in columns: a matrix, data frame, sparse Matrix or DelayedMatrix;
-#'   or a SummarizedExperiment or SingleCellExperiment. Genotypes work as well. Counts of single cells may also be a
-#'   [weft_store()], a list of sparse matrices, or what [gene_cells()] returned; see below.
-#' @param class one category per sample, the name of a column of the container's sample table, or a formula (see
-#'   below); `NULL` when there is none.
-#' @param regulators names of the genes that may regulate others, such as transcription factors; see
-#'   [gene_regulation()]. A list of them helps networks more than anything else.
-#' @param interventions,time what was perturbed in each sample, and when samples of a series were taken: see
-#'   [regulation()], whose network they make.
-#' @param steps a named list of settings for single steps. Each element is a list of arguments, `FALSE` (the step is
-#'   skipped) or a function; see below.
-#' @param run see [weft_run()]. `progress` shows what is done, with the time of each step, and `memory` bounds the
-#'   matrices of all pairs of genes; `weft_run(dry_run = TRUE)` only estimates time and memory.
-#' @param seed a whole number, from which the seed of every step is derived; by default one is drawn from R's
-#'   generator, and kept in the result.
-#' @param ... not used: an argument of a step is an error that says where it belongs.
-#' @return An object of class `weft_gene_network`: a list with the result of each step under its name (`NULL` where it
-#'   was left out), `cells` where metacells were made, `steps` (a data frame: `step`, `seconds`, `backend`, `note`),
-#'   `estimate`, `seed`, `sitrep`, `version`, `date` and `call`.
+#' @param x expression data with samples in rows and genes in columns: a matrix, data frame, sparse Matrix or
+#'   DelayedMatrix. Alternatively, a SummarizedExperiment, SingleCellExperiment or another container
+#'   (`?weft_containers`). Genotypes are also possible. Counts of single cells may also be a [weft_store()], a list of
+#'   sparse matrices, or a result of [gene_cells()].
+#' @param class one category per sample, the name of a column of the sample table of the container, or a formula (see
+#'   Design). `NULL` if there are no groups.
+#' @param regulators the names of genes that may regulate others, such as transcription factors; see
+#'   [gene_regulation()]. Such a list improves networks more than any other setting.
+#' @param interventions,time the perturbations of each sample, and the time points of the samples of a time series; see
+#'   [regulation()].
+#' @param steps a named list of settings for single steps. Each element is a list of arguments, `FALSE` or a function;
+#'   see Steps.
+#' @param run see [weft_run()]. `progress` shows the steps and their run times, `memory` limits the matrices of all
+#'   pairs of genes, and `weft_run(dry_run = TRUE)` only estimates time and memory.
+#' @param seed a whole number, from which the seed of each step is derived. By default, the seed is drawn from R's
+#'   generator. The result contains the seed.
+#' @param ... must be empty. If you pass an argument of a step here, the function stops with an error that shows where
+#'   to put it.
+#' @return An object of class `weft_gene_network`. It is a list that contains the result of each step under the name of
+#'   the step (`NULL` for skipped steps), `cells` (if there are metacells), `steps` (a data frame with the columns
+#'   `step`, `seconds`, `backend` and `note`), `estimate`, `seed`, `sitrep`, `version`, `date` and `call`.
 #' @seealso [weft_report()], [plot.weft_gene_network()], [add_results()], [write_network()]
 #' @export
 #' @examples
@@ -210,7 +216,7 @@ formula_parts <- function(formula, covariates) {
     return(list(class = covariates[[labels[length(labels)]]], covariates = if (length(others)) covariates[others]))
   }
   if (!is.null(covariates)) {
-    abort_input("`covariates` must be a data frame with the formula's variables, or left out.",
+    abort_input("`covariates` must be a data frame with the variables of the formula, or NULL.",
                 x = paste0("It is ", describe(covariates), "."))
   }
   list(class = labels[length(labels)], covariates = if (length(others)) others)
@@ -346,8 +352,8 @@ step_note <- function(step, result, fit) {
     quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),
     components = sprintf("%s%s, PC1 %s of the variance", count(length(result$sdev), "component"),
                          if (is.null(standing_out(result))) ""
-                         else sprintf(", %s out", several_stand(standing_out(result))), share_text(result$share[1L])),
-    ranking = sprintf("%s at q <= 0.05", count(length(found_genes(result)), "gene")),
+                         else sprintf(", %d significant", standing_out(result)), share_text(result$share[1L])),
+    ranking = sprintf("%s with q <= 0.05", count(length(found_genes(result)), "gene")),
     pairs = sprintf("%s searched, %s", count(attr(result, "searched"), "pair"),
                     if (is.null(result$p_fwer)) "not tested"
                     else if (any(result$p_fwer <= 0.05)) sprintf("%d significant", sum(result$p_fwer <= 0.05))

@@ -14,7 +14,7 @@ test_that("a network with candidate regulators has a report: their directions we
   file <- withr::local_tempfile(fileext = ".html")
   expect_identical(weft_report(fit, file, open = FALSE), normalizePath(file))
   page <- paste(readLines(file, warn = FALSE), collapse = "\n")
-  expect_match(page, "tried in one direction only", fixed = TRUE)
+  expect_match(page, "only one direction was tested", fixed = TRUE)
   # arrows whose direction was given have the head of an open one
   edges <- weft:::report_edges(fit$network)
   svg <- weft:::network_svg(weft:::drawn_edges(edges, 200), "caption")

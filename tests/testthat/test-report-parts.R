@@ -47,7 +47,8 @@ test_that("a page is small, asks for nothing from outside, and is the same in th
   expect_true(all(grepl("alt=\"[^\"]{15,}\"", images)))
   named <- fit
   levels(named$quality$class) <- c("\u00fcber", "\u4e2d")
-  text <- function(page) sub("(?s)id=\"how-it-ran\".*", "", gsub("data:image/png;base64,[^\"]*", "", page, perl = TRUE),
+  text <- function(page) sub("(?s)id=\"run-information\".*", "",
+                             gsub("data:image/png;base64,[^\"]*", "", page, perl = TRUE),
                               perl = TRUE) # but for the session
   there <- text(page_of(named))
   elsewhere <- withr::with_locale(c(LC_CTYPE = "C"), text(page_of(named)))
@@ -100,11 +101,11 @@ test_that("a sample's reason is where it lies farthest out", {
   z <- apply(scores, 2, function(v) (v - median(v)) / mad(v))
   off <- (o$distance - median(o$distance)) / mad(o$distance)
   best <- max.col(abs(z), "first")
-  times <- sprintf("off all components: %.1f times as far as the median sample, %.1f SD",
+  times <- sprintf("residual distance %.1f times the median, %.1f SD above it",
                    o$distance / median(o$distance), off)
   expected <- ifelse(off > apply(abs(z), 1, max), times,
-                     sprintf("PC%d: %.1f SD %s the median", best, abs(z[cbind(seq_along(best), best)]),
-                             ifelse(z[cbind(seq_along(best), best)] > 0, "above", "below")))
+                     sprintf("%.1f SD %s the median on PC%d", abs(z[cbind(seq_along(best), best)]),
+                             ifelse(z[cbind(seq_along(best), best)] > 0, "above", "below"), best))
   expect_identical(reasons, unname(expected))
 })
 
@@ -144,17 +145,17 @@ test_that("a class is tested on components with batches in the model", {
   expect_match(table$PC1[1L], weft:::probability_text(found[["p"]]), fixed = TRUE)
 })
 
-test_that("of many edges the heaviest 100 are drawn, and the caption says how many are left out", {
+test_that("of many edges those with the 100 largest weights are drawn, and the caption gives both numbers", {
   chain <- data.frame(from = sprintf("g%03d", 1:300), to = sprintf("g%03d", 2:301), weight = 300:1, sign = 1, q = 0.01,
                       direction = 0.9)
   chain <- chain[-50, ]
   drawn <- weft:::drawn_edges(chain)
   expect_identical(drawn$from, chain$from[1:100])
   expect_identical(weft:::network_caption(chain, drawn),
-                   "The heaviest 100 of 299 edges, with their 102 genes; 199 are left out.")
+                   "The network with the 100 largest weights among 299 edges, and their 102 genes.")
   few <- weft:::drawn_edges(chain[1:150, ])
   expect_identical(weft:::network_caption(chain[1:150, ], few),
-                   "All 150 edges, with their 152 genes in 2 connected parts.")
+                   "The network with all 150 edges and their 152 genes in 2 connected parts.")
 })
 
 test_that("one hub leaves room for other genes", {
@@ -165,8 +166,8 @@ test_that("one hub leaves room for other genes", {
   drawn <- weft:::drawn_edges(edges)
   expect_identical(drawn$to, c(star$to[1:12], other$to)) # 12 of the hub, all others
   expect_identical(weft:::network_caption(edges, drawn),
-                   paste("The heaviest 72 of 180 edges, at most 12 of each gene (hub has 120), with their 133 genes;",
-                         "108 are left out."))
+                   paste("The network with the 72 largest weights among 180 edges, and their 133 genes. At most 12",
+                         "edges of each gene are shown (hub has 120)."))
   expect_identical(nrow(weft:::drawn_edges(star[1:30, ])), 30L) # few enough to be followed
   expect_identical(nrow(weft:::drawn_edges(star[1:31, ])), 12L)
 })
@@ -175,13 +176,13 @@ test_that("control probes are named, in the data and in the network", {
   own <- c("AFFX-BioB-5_at", "AFFX_HUMGAPDH", "ERCC-00002", "ERCC1", "1007_s_at", "AFFXA")
   expect_identical(weft:::is_control(own), c(TRUE, TRUE, TRUE, FALSE, FALSE, FALSE))
   q <- list(x = matrix(0, 2, 6, dimnames = list(NULL, own)))
-  expect_match(weft:::controls_text(q), "^3 columns are control probes by their names \\(AFFX-BioB-5_at, AFFX_HUM")
+  expect_match(weft:::controls_text(q), "^The names of 3 columns show that they are control probes \\(AFFX-BioB")
   q$x <- q$x[, c(1, 5)]
-  expect_match(weft:::controls_text(q), "^1 column is a control probe by its name")
+  expect_match(weft:::controls_text(q), "^The name of 1 column shows that it is a control probe")
   expect_null(weft:::controls_text(list(x = q$x[, 2, drop = FALSE])))
   edges <- data.frame(from = own[1:3], to = own[4:6])
-  expect_match(weft:::controls_joined(edges), "^3 edges join control probes")
-  expect_match(weft:::controls_joined(edges[1L, ]), "^1 edge joins control probes: it is")
+  expect_match(weft:::controls_joined(edges), "^3 edges involve control probes")
+  expect_match(weft:::controls_joined(edges[1L, ]), "^1 edge involves control probes. It shows")
   expect_null(weft:::controls_joined(edges[0L, ]))
 })
 
@@ -192,9 +193,9 @@ test_that("of genes that differ between groups of samples the network's text war
   grouped <- suppressWarnings(gene_network(x, seed = 1, run = weft_run(progress = FALSE),
                                            steps = list(bayes = FALSE, outliers = FALSE)))
   expect_identical(max(grouped$clusters$cluster), 2L)
-  expect_match(weft:::groups_joined(grouped), "^The samples form 2 groups \\(below\\)")
-  expect_match(weft:::network_words(grouped, weft:::report_edges(grouped$network)), "genes that differ between groups")
-  expect_match(weft:::finding_groups(grouped)$text, "^Samples form 2 groups of 30 and 30")
+  expect_match(weft:::groups_joined(grouped), "^The samples form 2 groups \\(see below\\)")
+  expect_match(weft:::network_words(grouped, weft:::report_edges(grouped$network)), "Genes that differ between groups")
+  expect_match(weft:::finding_groups(grouped)$text, "^The samples form 2 groups of 30 and 30 samples")
   grouped$clusters$cluster[] <- 1L
   expect_null(weft:::groups_joined(grouped))
   # what is highest and lowest in a group, by the means
@@ -208,12 +209,12 @@ test_that("of genes that differ between groups of samples the network's text war
 })
 
 test_that("a p-value at the limit, or the least that there can be, is said to be so", {
-  expect_identical(weft:::judged_text(0.05), "0.050, just within the limit,")
+  expect_identical(weft:::judged_text(0.05), "0.050, just at the threshold")
   expect_identical(weft:::judged_text(0.03), "0.030")
   expect_identical(weft:::judged_text(0.0504), "0.050") # beyond it
-  expect_identical(weft:::judged_text(0.05, 19), "0.050, the smallest that 19 permutations can give,")
-  expect_identical(weft:::judged_text(0.05, 99), "0.050, just within the limit,")
-  expect_identical(weft:::judged_text(0.01, 99), "0.010, the smallest that 99 permutations can give,")
+  expect_identical(weft:::judged_text(0.05, 19), "0.050, the smallest possible value with 19 permutations")
+  expect_identical(weft:::judged_text(0.05, 99), "0.050, just at the threshold")
+  expect_identical(weft:::judged_text(0.01, 99), "0.010, the smallest possible value with 99 permutations")
 })
 
 test_that("edges of information have the sign of the rank correlation, and no arrows", {
@@ -290,19 +291,19 @@ test_that("results without class, with three classes, of levels, and with steps 
   nothing <- matrix(weft:::draws("normal", 30 * 12, key = 9), 30, dimnames = list(NULL, letters[1:12]))
   found_nothing <- quick(nothing, rep(1:2, 15))
   page <- knitted(found_nothing)
-  says(page, "No pair of 12 genes varies together beyond chance")
-  says(page, "No component stands out from chance")
-  says(page, "on the first 2 components, of which none stands out")
+  says(page, "No pair among 12 genes is significantly co")
+  says(page, "No component is significant")
+  says(page, "on the first 2 components, of which none is significant")
   expect_false(grepl("Most edges", page, fixed = TRUE))
   text <- gsub(" +", " ", paste(utils::capture.output(print(found_nothing)), collapse = " "))
-  says(text, "of the variance; none stands out; on none do the classes differ beyond chance")
-  says(text, "0 pairs of 12 genes co-expressed at a false discovery rate of 0.05, none with a clear direction")
+  says(text, "of the variance; no component is significant; the classes do not differ significantly")
+  says(text, "0 co-expressed pairs among 12 genes at a false discovery rate of 0.05, none with a clear direction")
 })
 
 test_that("sets of genes get a section of their own", {
   genes <- colnames(fit$quality$x)
   page <- page_of(fit, sets = list("first <b>" = head(fit$ranking$gene, 8), second = tail(genes, 8)))
-  says(page, "Sets of genes")
+  says(page, "Gene sets")
   says(page, "first &#60;b&#62;|first &lt;b&gt;")
 })
 
@@ -347,11 +348,12 @@ test_that("groups and networks on which chains disagree are no findings, and say
     expect_identical("clusters" %in% found$section, rhat < 2)
     expect_identical(names(attr(found, "open")), if (rhat > 2) "clusters" else character())
     expect_identical(grepl("has not converged", text, fixed = TRUE), rhat > 2)
-    expect_identical(grepl("do not interpret the groups", text, fixed = TRUE), rhat > 2)
+    expect_identical(grepl("Do not interpret the number of groups", text, fixed = TRUE), rhat > 2)
     expect_identical(grepl("mutual information", text, fixed = TRUE), rhat < 2) # no p-value of what is not there
-    expect_identical(grepl("agreement", paste(utils::capture.output(print(groups)), collapse = " ")), rhat < 2)
+    expect_identical(grepl("of groups and classes", paste(utils::capture.output(print(groups)), collapse = "")),
+                     rhat < 2)
     page <- on_a_page(weft:::groups_section(groups, 5))
-    expect_identical(grepl("<details>\n<summary>Tables of these groups, which", page, fixed = TRUE), rhat > 2)
+    expect_identical(grepl("<details>\n<summary>Tables of the groups that have not", page, fixed = TRUE), rhat > 2)
   }
   bayes <- fit
   bayes$bayes$edges[2L, 1L] <- 0.95
@@ -363,8 +365,8 @@ test_that("groups and networks on which chains disagree are no findings, and say
     expect_identical("bayes" %in% found$section, rhat == 1)
     expect_identical("bayes" %in% names(attr(found, "open")), rhat != 1)
     text <- paste(utils::capture.output(weft:::bayes_section(bayes, 5)), collapse = " ")
-    expect_identical(grepl("the chains disagree", text, fixed = TRUE), rhat != 1)
-    expect_identical(grepl("Its most probable edges", text, fixed = TRUE), rhat == 1)
+    expect_identical(grepl("chains of the Bayesian network disagree", text, fixed = TRUE), rhat != 1)
+    expect_identical(grepl("The most probable edge", text, fixed = TRUE), rhat == 1)
   }
 })
 
@@ -376,12 +378,13 @@ test_that("the surest edges come first, whichever way they point", {
   bayes$bayes$edges[3L, 4L] <- 0.6
   bayes$bayes$edges[4L, 3L] <- 0.399
   names <- rownames(bayes$bayes$dag)
-  told <- sprintf("%s with %s (0.999, direction open) and %s -> %s (0.95)", names[3L], names[4L], names[2L], names[1L])
+  told <- sprintf("%s with %s (0.999, direction unclear) and %s -> %s (0.95)", names[3L], names[4L], names[2L],
+                  names[1L])
   found <- weft:::findings_of(bayes, most = 9L)
   expect_match(found$text[found$section == "bayes"], told, fixed = TRUE)
-  expect_match(found$text[found$section == "bayes"], "2 pairs depend on each other given the others \\(posterior")
+  expect_match(found$text[found$section == "bayes"], "2 edges have a posterior probability of at least 0.9: ")
   printed <- gsub("\\s+", " ", paste(utils::capture.output(print(bayes)), collapse = " "))
-  expect_match(printed, paste("Surest:", told), fixed = TRUE)
+  expect_match(printed, paste("Most probable:", told), fixed = TRUE)
   expect_identical(weft:::surety_number(c(0.9999, 0.999, 0.98)), c("over 0.999", "0.999", "0.98"))
 })
 
@@ -396,9 +399,9 @@ test_that("a sample that catches the eye is said to be chance, and by how much",
     odd$outliers <- o
     mark <- weft:::strangest_mark(odd)
     expect_identical(mark$sample, o$sample[1L])
-    expect_match(mark$caption, if (apart) "which is an outlier" else "which is not beyond chance", fixed = TRUE)
+    expect_match(mark$caption, if (apart) "which is an outlier" else "which is not an outlier", fixed = TRUE)
     text <- weft:::strangest_text(odd, as.data.frame(o))
-    expect_identical(grepl("by chance, .* of sets of 60 samples have one as extreme", text), !apart)
+    expect_identical(grepl("By chance, .* of data sets of 60 samples contain a sample that", text), !apart)
   }
 })
 
@@ -413,11 +416,11 @@ test_that("columns are genes, or probes where several measure one", {
   found <- weft:::findings_of(probes, most = 9L)
   sure <- sum(fit$ranking$q_value <= 0.05)
   expect_match(found$text[found$section == "ranking"],
-               sprintf("^%d of 40 probes, of %d genes, differ", sure, sure - 1L))
+               sprintf("^%d of 40 probes \\(%d genes\\) are", sure, sure - 1L))
   shown <- weft:::with_labels(probes)
-  expect_match(weft:::genes_caption(shown), "^Probes \\(columns of the data; several may measure one gene\\) by p")
+  expect_match(weft:::genes_caption(shown), "^Probes, ordered by p-value.* Several probes may measure the same gene")
   expect_true("probe" %in% names(weft:::gene_results(shown)))
-  expect_match(weft:::quality_text(probes$quality), "the 40 probes measure 39 genes", fixed = TRUE)
+  expect_match(weft:::quality_text(probes$quality), "The 40 probes measure 39 genes", fixed = TRUE)
   expect_match(utils::capture.output(print(probes)), "Gene network of 40 probes", all = FALSE, fixed = TRUE)
 })
 
@@ -458,7 +461,7 @@ test_that("small parts of a network are drawn once more for phones, each drawing
 
 test_that("what an edge's weight is stands where edges are first met", {
   expect_match(weft:::network_words(fit, weft:::report_edges(fit$network)), "The weight of an edge, from 0 to 1")
-  expect_match(weft:::edges_how(fit$network), "Weight: how early and often")
+  expect_match(weft:::edges_how(fit$network), "The weight, from 0 to 1, measures how early and how often")
   other <- fit
   for (method in names(weft:::network_methods)) {
     other$network <- gene_mi_network(fit$quality, method = method, estimator = "spearman", fdr = 1)
@@ -483,20 +486,20 @@ test_that("samples of the distance map have names that stand apart", {
 
 test_that("pairs are counted with the genes that they are of", {
   expect_identical(weft:::pairs_searched(list(pairs = structure(1, searched = 4186171))),
-                   "the 4,186,171 pairs of 2,894 genes")
+                   "4,186,171 pairs of 2,894 genes")
   expect_identical(weft:::pairs_searched(list(pairs = structure(1, searched = 1000))), "1,000 pairs of genes")
 })
 
-test_that("components are said to stand out only where they do", {
+test_that("components are called significant only if they are", {
   said <- function(leading, ...) {
     pc <- list(leading = leading, x = matrix(0, 3, 10), ...)
     c(weft:::standing_out(pc) %||% -1, weft:::loadings_of(pc))
   }
   expect_identical(said(8L, choice = list(k = 8L)),
-                   c("8", "the first 5 of the 8 components that stand out (fit$components$rotation has all)"))
-  expect_identical(said(3L, choice = list(k = 3L)), c("3", "the components that stand out"))
-  expect_identical(said(2L, choice = list(k = 1L)), c("1", "the first 2 components, of which 1 stands out"))
-  expect_identical(said(2L, choice = list(k = 0L)), c("0", "the first 2 components, of which none stands out"))
+                   c("8", "the first 5 of 8 significant components (all loadings are in fit$components$rotation)"))
+  expect_identical(said(3L, choice = list(k = 3L)), c("3", "the significant components"))
+  expect_identical(said(2L, choice = list(k = 1L)), c("1", "the first 2 components, of which one is significant"))
+  expect_identical(said(2L, choice = list(k = 0L)), c("0", "the first 2 components, of which none is significant"))
   expect_identical(said(1L), c("-1", "the first component"))
   expect_identical(said(NULL), c("-1", "the first 2 components"))
   named <- gene_components(fit$quality, k = 4, leading = 3, seed = 1)
@@ -530,30 +533,30 @@ test_that("edges that are only possible, or on which chains disagree, are said t
   unsure$edges[1L, 2L] <- unsure$edges[2L, 1L] <- 0.3
   unsure$dag[] <- 0L
   unsure$dag[1L, 2L] <- 1L
-  expect_match(weft:::bayes_text(unsure, 3), "^1 edge among 6 genes, none with a probability of 0.9 or more. Surest: ")
+  expect_match(weft:::bayes_text(unsure, 3), "^1 edge among 6 genes, none with a probability of 0.9 or more. Most prob")
   unsure$edges[1L, 2L] <- 0.7
-  expect_match(weft:::bayes_text(unsure, 3), "^1 edge among 6 genes. Surest: .* \\(over 0.999, direction open\\)$")
+  expect_match(weft:::bayes_text(unsure, 3), "^1 edge among 6 genes. Most prob.* \\(over 0.999, direction unclear\\)$")
   unsure$diagnostics$r_hat <- 1.5
-  expect_match(weft:::bayes_text(unsure, 3), "^the chains disagree \\(R-hat 1.50, .*iterations = 5000\\)\\) runs")
+  expect_match(weft:::bayes_text(unsure, 3), "^The chains disagree \\(R-hat 1.50, .*iterations = 5000\\)\\)\\. So far")
 })
 
 test_that("directions are counted by pairs, and held against the simulations at the data's size, worst first", {
   edges <- data.frame(from = c("a", "b", "c", "d"), to = c("b", "a", "d", "e"), direction = c(0.6, 0.4, 0.95, 0.85))
   expect_identical(weft:::network_pairs(edges)$direction, c(0.6, 0.95, 0.85))
   said <- weft:::network_directions(edges, 60)
-  expect_match(said, "^Of 3 pairs that could point either way, 1 points clearly one way")
+  expect_match(said, "^Both directions were tested for 3 pairs. One pair has a clear direction")
   table <- utils::read.csv(system.file("bench", "direction-models.csv", package = "weft"))
   at <- table[table$samples == 50 & table$directed >= 20, ]
-  expect_match(said, sprintf("with 50 samples such directions were right in %.0f %% of cases in the worst",
+  expect_match(said, sprintf("with 50 samples, %.0f %% of clear directions were correct in the worst",
                              100 * min(at$right)), fixed = TRUE)
-  expect_match(said, sprintf("and in %.0f %% in the best one", 100 * max(at$right)), fixed = TRUE)
-  expect_match(weft:::network_directions(edges[1:2, ]), "^Of 1 pair that could point either way, none points")
+  expect_match(said, sprintf("and %.0f %% in the best setting", 100 * max(at$right)), fixed = TRUE)
+  expect_match(weft:::network_directions(edges[1:2, ]), "^Both directions were tested for 1 pair. None has a clear")
   given <- transform(edges, direction = c(NA, NA, 0.95, NA))
-  expect_match(weft:::network_directions(given), "2 pairs were tried in one direction only")
+  expect_match(weft:::network_directions(given), "For 2 pairs, only one direction was tested")
   few <- weft:::network_directions(edges, 200) # with 200 samples the simulations have fewer than 100 directions
-  expect_match(few, "with 100 samples such directions were right", fixed = TRUE)
+  expect_match(few, "with 100 samples, 85 % of clear directions were correct", fixed = TRUE)
   calm <- table[table$samples == 50 & table$seen == 1 & table$model != "threshold", ]
-  expect_match(weft:::outside_text(60), sprintf("up to %.1f %% of such pairs had no edge between them, and %.1f %% not",
+  expect_match(weft:::outside_text(60), sprintf("up to %.1f %% of such pairs had no direct edge, and %.1f %% had",
                                                 100 * max(calm$not_direct), 100 * max(calm$outside)), fixed = TRUE)
   expect_lte(max(table$outside[table$seen == 1 & table$model != "threshold"]), 0.055)
   expect_identical(weft:::table_size(table, 5), 30L)
@@ -570,16 +573,16 @@ test_that("hubs that follow a component are named", {
   expect_identical(found$gene, names[1L])
   expect_identical(found$component, 1L)
   expect_equal(found$correlation, 1)
-  expect_identical(weft:::hubs_text(found), sprintf("the hub %s follows PC1", names[1L]))
+  expect_identical(weft:::hubs_text(found), sprintf("the hub %s is correlated with PC1", names[1L]))
   expect_identical(nrow(weft:::hubs_on_components(other, edges[1:3, ])), 0L) # not a hub
 })
 
 test_that("the p-values of pairs say what they rest on", {
   pairs <- structure(data.frame(p_fwer = c(0.05, 1)), permutations = 19)
-  said <- "the whole search: in %s of 19 permutations of the classes the best pair was as good"
+  said <- "The best pair had at least as much interaction in %s of 19 permutations of the classes."
   expect_identical(weft:::whole_search(pairs),
-                   paste("the whole search, the smallest that 19 permutations of the classes can give: in none was the",
-                         "best pair as good"))
+                   paste("The best pair had less interaction in each of 19 permutations of the classes, so this is the",
+                         "smallest possible p-value."))
   pairs$p_fwer <- c(0.25, 1)
   expect_identical(weft:::whole_search(pairs), sprintf(said, "4"))
 })
@@ -594,8 +597,8 @@ test_that("nothing is strong but tests of differences, and not these where somet
                                                p = 0.01)
   found <- weft:::findings_of(confounded, most = 9L)
   expect_false("strong" %in% found$strength)
-  expect_match(attr(found, "caution"), "^Class and batch agree \\(p 0.01\\): a difference between classes may be one")
-  expect_match(weft:::findings_page(confounded), "With care", all = FALSE)
+  expect_match(attr(found, "caution"), "^Class and batch agree \\(p 0.01\\). Differences between the classes may be")
+  expect_match(weft:::findings_page(confounded), "Caution", all = FALSE)
 })
 
 test_that("the first screen has at most 150 words, however much was found", {
@@ -644,7 +647,7 @@ test_that("sets that shift as a whole are found, and correlated genes do not mak
   expect_gt(mean(p <= 0.05), 0.015)
 })
 
-test_that("the best cut through a gene leaves the fewest samples on the wrong side", {
+test_that("the best threshold for a gene misclassifies the fewest samples", {
   q <- fit$quality
   for (gene in c(1, 5, 9)) {
     value <- q$x[, gene]
@@ -653,8 +656,8 @@ test_that("the best cut through a gene leaves the fewest samples on the wrong si
       below <- value <= cut
       min(sum(second[below]) + sum(!second[!below]), sum(!second[below]) + sum(second[!below]))
     }, 0)
-    told <- sprintf("g has %s on the wrong side", weft:::several(min(wrong), "sample"))
-    expect_match(weft:::strips_text(q, gene, "g"), if (min(wrong)) told else "g has none on the wrong side")
+    told <- sprintf("threshold for g misclassifies %s", weft:::several(min(wrong), "sample"))
+    expect_match(weft:::strips_text(q, gene, "g"), if (min(wrong)) told else "misclassifies no sample")
   }
 })
 

@@ -59,7 +59,7 @@ test_that("the report is one file without links out", {
   plain <<- page_parts(file)
   page <- paste(readLines(file, warn = FALSE), collapse = "\n")
   expect_false(grepl("(src|href)=\"https?://", page))
-  for (heading in c("What was done to the data", "Components", "Outliers", "Network",
+  for (heading in c("Data", "Components", "Outliers", "Network",
                     "Bayesian network", "Methods")) {
     expect_match(page, heading, fixed = TRUE)
   }
@@ -215,7 +215,7 @@ test_that("findings are sure, at most five, and lead to their evidence", {
   expect_lte(nrow(found), 5)
   expect_identical(found$strength, found$strength[order(match(found$strength, names(weft:::strengths)))])
   expect_match(found$text[found$section == "ranking"],
-               "genes differ between control and case \\(FDR 0.05\\), most clearly ")
+               "genes are differentially expressed between control and case \\(FDR 0.05\\). The top gene is ")
   page <- weft:::findings_page(harmless)
   expect_match(page[1], "^- \\[strong\\]\\{\\.strength \\.strong\\} .*\\[Evidence\\]\\(#[a-z]+\\)$")
   file <- withr::local_tempfile(fileext = ".html")
@@ -236,13 +236,13 @@ test_that("noise is no finding", {
     expect_false("strong" %in% found$strength)
     expect_gte(length(attr(found, "in_vain")) + length(attr(found, "open")) + nrow(found), 5)
   }
-  expect_match(attr(found, "in_vain"), "a gene that differs between one and two \\(30 tried\\)", all = FALSE)
+  expect_match(attr(found, "in_vain"), "expression between one and two \\(30 genes tested\\)", all = FALSE)
   expect_match(utils::tail(weft:::findings_page(fit), 1), "^\\*\\*Not found:\\*\\* ")
 })
 
 test_that("what is as good as the last one named is said", {
   expect_identical(weft:::best_names(c("a", "b", "c", "d", "e"), c(3, 2, 1, 1, 0)),
-                   "a, b and c (1 more tied with c)")
+                   "a, b and c (tied with 1 more)")
   expect_identical(weft:::best_names(c("a", "b"), 2:1), "a and b")
   expect_identical(weft:::best_names("a", 1), "a")
 })

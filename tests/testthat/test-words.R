@@ -10,11 +10,13 @@ test_that("a report's settings are those that the steps got, however the call na
   own <- table[table$step == "network" & table$setting %in% names(chosen), ]
   expect_identical(own$value[match(names(chosen), own$setting)], c("8", "20"))
   expect_identical(own$`set by`, rep("the call", 2))
-  expect_identical(weft:::network_chosen(fit), " that say most about the class, which may be what joins some of them")
+  expect_identical(weft:::network_chosen(fit), paste(
+    "The network contains the genes that are most strongly associated with the class. The class may therefore explain",
+    "some of the edges."))
   named <- list(genes = colnames(e$x)[1:5], resamples = 20)
   fit <- gene_network(e$x, e$class, seed = 1, run = weft_run(progress = FALSE),
                       steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE, network = named))
-  expect_identical(weft:::network_chosen(fit), " that were named for it")
+  expect_identical(weft:::network_chosen(fit), "The genes of the network were specified in the call.")
 })
 
 test_that("the time that is left is that of the work so far, and is not said where work begins again", {

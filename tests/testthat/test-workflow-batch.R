@@ -14,13 +14,13 @@ test_that("batch and class nearly the same: a warning with the numbers, and one 
   batch <- mostly(0.9)
   expect_identical(sum(batch == e$class), 36L)
   said <- expect_warning(q <- gene_quality(e$x, e$class, batch), class = "weft_warning_batch_class")
-  expect_match(conditionMessage(said), "36 of 40 samples are of their batch's commonest class")
+  expect_match(conditionMessage(said), "36 of 40 samples belong to the most common class of their batch")
   expect_match(conditionMessage(said), "explain 64 % of the class.* 36 % of the samples") # canonical correlation 0.8
   expect_match(q$log$what, "36 of 40", all = FALSE)
   expect_no_warning(gene_quality(e$x, e$class, mostly(0.7)), class = "weft_warning_batch_class")
   expect_warning(gene_quality(e$x, e$class, covariates = as.numeric(e$class) + weft:::draws("normal", 40, key = 2) / 5),
                  class = "weft_warning_batch_class")
-  expect_error(suppressWarnings(gene_quality(e$x, e$class, e$class)), "must not be the same thing",
+  expect_error(suppressWarnings(gene_quality(e$x, e$class, e$class)), "must not be identical",
                class = "weft_error_input")
 })
 
@@ -38,12 +38,12 @@ test_that("covariates are taken out, class differences stay", {
   expect_equal(q$x, stats::residuals(stats::lm(x ~ age)) + rep(colMeans(x), each = 60), ignore_attr = TRUE)
   expect_identical(q$measured, x)
   expect_equal(gene_quality(x, e$class, covariates = rev(age))$x, q$x) # by name
-  expect_match(q$log$what, "What is linear in covariate was taken out for components", all = FALSE)
+  expect_match(q$log$what, "Linear effects of covariate were removed for components", all = FALSE)
   frame <- data.frame(age = unname(age), site = rep(c("a", "b", "c"), 20), same = 1)
   both <- gene_quality(x, e$class, batch = rep(1:2, each = 30), covariates = frame)
   design <- stats::model.matrix(~ age + site + batch, data.frame(frame, batch = factor(rep(1:2, each = 30))))
   expect_lt(max(abs(qr.coef(qr(design), both$x)[c("age", "siteb", "sitec", "batch2"), ])), 1e-12)
-  expect_match(both$log$what, "one value only were left out: same", all = FALSE)
+  expect_match(both$log$what, "with a single value were ignored: same", all = FALSE)
   expect_identical(names(both$covariates), c("age", "site"))
   skip_if_not_installed("SummarizedExperiment")
   se <- SummarizedExperiment::SummarizedExperiment(list(t(x)), colData = data.frame(group = e$class, age = age))
@@ -59,14 +59,14 @@ test_that("covariates that make no sense are refused", {
   refused(list(1), "numbers or categories")
   refused(c(1:19, Inf), "numbers or categories")
   refused(c(1:19, NA), "known for every sample")
-  refused(cbind(1:20, 2 * 1:20), "One of them follows from the others")
+  refused(cbind(1:20, 2 * 1:20), "One of them is a linear combination of the others")
 })
 
 test_that("a hidden batch is told, with its groups, and goes when it is given", {
   e <- make(60, 100, 2, batch = 1)
   said <- expect_warning(fit <- gene_components(gene_quality(e$x, e$class), seed = 1),
                          class = "weft_warning_hidden_batch")
-  expect_match(conditionMessage(said), "groups of 30 and 30 .* that class cannot account for.* of the genes")
+  expect_match(conditionMessage(said), "groups of 30 and 30 .* that class cannot explain.* of the genes")
   agree <- mean((fit$hidden$group == "high") == (e$batch == "second"))
   expect_gt(max(agree, 1 - agree), 0.95)
   expect_gt(fit$hidden$genes, 0.2)
@@ -125,7 +125,7 @@ test_that("hidden factors are taken out where they are asked for, and nothing is
   x[class == "b", 1:5] <- x[class == "b", 1:5] + 2
   plain <- gene_quality(x, class, covariates = "components", transform = "none")
   expect_null(plain$covariates)
-  expect_match(plain$log$what, "none was taken for a hidden factor", all = FALSE)
+  expect_match(plain$log$what, "so there is no hidden factor", all = FALSE)
   expect_equal(plain$x, x)
   factor <- stats::rnorm(n)
   moved <- x + outer(factor, stats::rnorm(60))
@@ -164,8 +164,8 @@ test_that("edges that follow a hidden factor are found by their correlation give
   both <- edges$from %in% c("g1", "g2") & edges$to %in% c("g1", "g2")
   expect_lt(max(edges$p_given_components[both]), 1e-10)
   expect_gt(mean(edges$p_given_components[!both] > 0.05), 0.6)
-  expect_output(print(fit), "along\\s+which\\s+most\\s+genes\\s+move")
-  expect_match(weft:::factors_text(fit, weft:::report_edges(fit$network)), "follow PC1")
+  expect_output(print(fit), "Most\\s+genes\\s+are\\s+correlated\\s+with")
+  expect_match(weft:::factors_text(fit, weft:::report_edges(fit$network)), "are correlated with PC1. After adjustment")
   none <- suppressWarnings(gene_network(x, seed = 1, steps = rest))
   expect_null(weft:::edges_given_factors(none, as.data.frame(none$network)))
   expect_null(as.data.frame(none, "edges")$p_given_components)

@@ -36,7 +36,7 @@ test_that("cells of one type have no components and one group, however many coun
   alike <- quick(Matrix::Matrix(counts, sparse = TRUE))
   expect_identical(weft:::standing_out(alike$components), 0L)
   expect_true(all(alike$group == 1L))
-  expect_output(print(alike), "8 components, of which none stands out")
+  expect_output(print(alike), "8 components, of which none is significant")
 })
 
 test_that("markers' information is that of the table of groups and seen genes", {
@@ -158,7 +158,7 @@ test_that("the workflow goes on with metacells", {
   expect_identical(nrow(fit$quality$x), nrow(fit$cells$counts))
   expect_identical(levels(fit$quality$class), c("1", "2", "3"))
   expect_true(all(utils::head(fit$ranking$gene, 20) %in% sprintf("g%d", 11:40)))
-  expect_output(print(fit), "600 cells became")
+  expect_output(print(fit), "counts of 600 cells were summed")
   given <- run(fit$cells)
   expect_null(given$cells)
   expect_identical(given$quality$x, fit$quality$x)
@@ -210,8 +210,8 @@ test_that("the network is of cells where these predict held-out cells better, an
                as.matrix(regulation(cells, factors, transform = "none", seed = 1 + 5, control = list(resamples = 40))))
   right <- fit$network[cbind(driven$parent, 5:24)]
   expect_gt(mean(right > apply(unclass(fit$network)[, 5:24], 2, function(w) sort(w, decreasing = TRUE)[2])), 0.9)
-  expect_output(print(fit), "of the 2,099 cells themselves.*1 cell\\s+without\\s+counts\\s+was\\s+left\\s+out")
-  expect_match(fit$quality$log$what[1], "1 cell without counts was left out.", fixed = TRUE)
+  expect_output(print(fit), "2,099\\s+single\\s+cells.*1 cell\\s+without\\s+counts\\s+was\\s+removed")
+  expect_match(fit$quality$log$what[1], "1 cell without counts was removed.", fixed = TRUE)
   expect_equal(as.matrix(run(as_store(driven$counts), regulators = factors)$network), as.matrix(fit$network))
   expect_identical(weft:::network_samples(fit), 2099L)
 
@@ -220,11 +220,11 @@ test_that("the network is of cells where these predict held-out cells better, an
   expect_identical(attr(run(driven$counts, list(cells = TRUE))$network, "made_of")$unit, "cells")
   dear <- with_internal("cells_seconds", 0, run(driven$counts, regulators = factors))
   expect_equal(as.matrix(dear$network), as.matrix(meta$network))
-  expect_match(weft:::unit_text(dear$network), "of metacells: cells would take about")
+  expect_match(weft:::unit_text(dear$network), "from metacells, because cells would take about")
   worse <- function(...) c(cells = 0.01, metacells = 0.02, lost = 0.01, error = 0.002)
   better <- with_internal("held_out_prediction", worse, run(driven$counts, regulators = factors))
   expect_equal(as.matrix(better$network), as.matrix(meta$network))
-  expect_match(weft:::unit_text(better$network), "of metacells: its regulators explain 2 % .* those of cells 1 %")
+  expect_match(weft:::unit_text(better$network), "from metacells. Its regulators explain 2 % .* from cells explain 1 %")
   batched <- run(driven$counts, batch = rep(1:2, 1050), regulators = factors)
   expect_match(attr(batched$network, "made_of")$why, "batches")
   by_information <- suppressWarnings(gene_network(driven$counts, seed = 1, run = weft_run("cpu", progress = FALSE),
@@ -233,7 +233,7 @@ test_that("the network is of cells where these predict held-out cells better, an
 
   bad <- function(regexp, ...) expect_error(gene_regulation(fit$quality, ...), regexp, class = "weft_error_input")
   bad("must be a list of counts", cells = TRUE)
-  bad("must be counts, and what", cells = list(driven$counts[, -1], fit$cells))
+  bad("must be counts, and the object", cells = list(driven$counts[, -1], fit$cells))
   few <- c(rest, list(network = list(cells = TRUE)))
   expect_error(suppressWarnings(gene_network(driven$counts[1:100, ], steps = few)),
                "where there are no metacells", class = "weft_error_input")
@@ -271,8 +271,8 @@ test_that("genes that few of the cells see stay, and those that were left out ma
   expect_identical(q$genes$gene[!q$genes$kept], "g3")
   net <- gene_regulation(q, regulators = c("g1", "g2", "g3"), targets = c("g5", "g6"), resamples = 4, seed = 1)
   expect_identical(dimnames(net), list(c("g1", "g2"), c("g5", "g6")))
-  expect_match(attr(net, "lost"), "1 of the 3 regulators that were named: g3", fixed = TRUE)
-  expect_error(gene_regulation(q, regulators = "g3"), "All were left out before", class = "weft_error_input")
+  expect_match(attr(net, "lost"), "removed 1 of the 3 specified regulators from the network: g3", fixed = TRUE)
+  expect_error(gene_regulation(q, regulators = "g3"), "All of them were filtered out", class = "weft_error_input")
   expect_error(gene_regulation(q, targets = c("g1", "nothing")), "no feature `nothing`", class = "weft_error_input")
 })
 
@@ -298,7 +298,7 @@ test_that("what is no counts is said so", {
 
 test_that("print says what was found", {
   expect_output(print(found), "600 cells, 120 genes")
-  expect_output(print(found), "8 components, of which 2 stand out")
+  expect_output(print(found), "8 components, of which 2 are significant")
   expect_output(print(found), "3 groups of ")
   expect_identical(dim(found), dim(found$counts))
 })

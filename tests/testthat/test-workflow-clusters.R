@@ -38,7 +38,7 @@ test_that("a number of groups goes with its posterior, and a limit is no finding
                       steps = list(network = FALSE, bayes = FALSE, pairs = FALSE,
                                    clusters = list(method = "irm", chains = 2, sweeps = 60)))
   text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " "))
-  expect_match(text, "3 groups of samples \\(shares of the sampled partitions: 3 \\([01]\\.[0-9]+\\)")
+  expect_match(text, "3 groups of samples \\(probabilities: 3 \\([01]\\.[0-9]+\\)")
   withr::local_pdf(NULL)
   expect_invisible(plot(fit, "clusters"))
   few <- suppressWarnings(gene_clusters(e$x, max_clusters = 2, method = "irm", chains = 2, sweeps = 60, seed = 1),

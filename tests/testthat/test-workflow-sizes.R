@@ -16,7 +16,7 @@ test_that("3 v 3 counts give quality, components and genes, and a sentence for e
   expect_identical(fit$steps$step, c("quality", "components", "ranking"))
   expect_setequal(names(fit$left_out), c("pairs", "network", "clusters", "bayes", "outliers"))
   expect_match(fit$left_out, "needs? at least [0-9]+ samples; there are 6\\.$")
-  expect_output(print(fit), "network +left out: a network needs at least 20 samples; there are 6")
+  expect_output(print(fit), "network +skipped: a network needs at least 20 samples; there are 6")
   two <- gene_network(x[c(1, 2, 4, 5), ], class[c(1, 2, 4, 5)], seed = 1,
                       steps = list(quality = list(transform = "counts")))
   expect_identical(two$steps$step, c("quality", "components", "ranking"))
@@ -34,7 +34,7 @@ test_that("what a step needs is in one table", {
   expect_identical(names(weft:::steps_short_of_samples(q)), "bayes")
   rough <- function(...) weft:::steps_that_are_rough(list(quality = q, steps = data.frame(step = c(...))))
   expect_identical(rough("quality", "network"),
-                   c(network = "A network of 24 samples is rough; 50 or more are recommended."))
+                   c(network = "A network from 24 samples is imprecise; at least 50 samples are recommended."))
   expect_null(rough("quality", "components")) # without a network
   expect_true(all(names(weft:::step_needs) %in% weft:::workflow_steps))
   q <- suppressWarnings(gene_quality(bulk(4, 60), class = c(1, 1, 2, 2), batch = c(1, 2, 1, 2),
@@ -54,7 +54,7 @@ test_that("genes of few counts are left out by the smallest class, as by hand", 
   expect_identical(q$genes$kept, unname(kept))
   expect_true(any(!kept))
   expect_identical(unique(q$genes$reason[!kept]), "low counts")
-  expect_match(q$log$what, "10 counts in a sample of the median total", all = FALSE)
+  expect_match(q$log$what, "10 counts in a sample of median total", all = FALSE)
   expect_true(all(quality(x, class, min_count = 0)$genes$kept))
   many <- bulk(60, 50)
   on <- function(samples) replace(many, cbind(setdiff(1:60, samples), 1), 0)

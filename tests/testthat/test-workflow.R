@@ -141,12 +141,12 @@ test_that("steps can be left out, given arguments and replaced", {
   expect_true("components" %in% names(part))
   expect_equal(weft:::count_edges(part$network), 12)
   expect_equal(part$ranking$t, gene_ranking(q, control = list(trend = TRUE))$t)
-  expect_output(print(part), "left out +components, pairs, clusters, bayes, outliers")
+  expect_output(print(part), "not run +components, pairs, clusters, bayes, outliers")
   none <- gene_network(small$x, steps = list(components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE,
                                              network = FALSE))
   expect_null(none$ranking)
   expect_error(plot(none), "a result to plot", class = "weft_error_input")
-  expect_error(as.data.frame(none, what = "edges"), "left out", class = "weft_error_input")
+  expect_error(as.data.frame(none, what = "edges"), "was not run", class = "weft_error_input")
   expect_error(gene_network(small$x, steps = list(network = "clr")), "list of arguments", class = "weft_error_input")
   expect_error(gene_network(small$x, steps = list(quality = FALSE)), "`steps$quality` must", fixed = TRUE,
                class = "weft_error_input")
@@ -378,10 +378,10 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
                       steps = list(network = FALSE, clusters = FALSE, bayes = FALSE))
   expect_gt(min(fit$pairs$p_fwer), 0.05)
   text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " ")) # lines are wrapped
-  expect_match(text, "none of 190 pairs is significant \\(the least p over the whole search is 0\\.")
+  expect_match(text, "none of 190 pairs is significant \\(smallest p, adjusted for all pairs, 0\\.")
   expect_match(fit$steps$note[fit$steps$step == "pairs"], "190 pairs searched, none significant")
-  expect_match(weft:::pairs_text(fit$pairs), "No pair is beyond chance. The smallest p is 0\\.")
-  expect_match(weft:::pairs_text(fit$pairs[0, ]), "There were no pairs")
+  expect_match(weft:::pairs_text(fit$pairs), "No pair is significant. The smallest p-value, .* is 0\\.")
+  expect_match(weft:::pairs_text(fit$pairs[0, ]), "There are no pairs")
   expect_identical(attr(fit$pairs, "permutations"), 19)
   snps <- weft_example("snps", n = 400, p = 30)
   usual <- gene_pairs(snps$x, snps$class, seed = 1)
@@ -389,7 +389,7 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
   expect_identical(data.frame(usual), data.frame(gene_pairs(snps$x, snps$class, seed = 1,
                                                             permutations = attr(usual, "permutations"))))
   told <- weft:::pair_text(gene_pairs(snps$x, snps$class, permutations = 39, seed = 1), 3)
-  expect_match(told, "of 435 pairs significant. Most synergy: rs.* x rs.*p 0.025 over the whole search")
+  expect_match(told, "of 435 pairs significant. Top: rs.* x rs.*adjusted p 0.025")
   untested <- gene_pairs(snps$x, snps$class, permutations = 0)
   expect_identical(weft:::pair_text(untested, 3), "435 pairs, not tested")
   withr::local_pdf(NULL)
@@ -437,7 +437,7 @@ test_that("a formula says class and covariates, of a data frame or of the contai
   expect_error(quick(~ run + sex, covariates = samples), "There is no `sex`", class = "weft_error_input")
   expect_error(quick(~ run * group, covariates = samples), "sum of variables", class = "weft_error_input")
   expect_error(quick(group ~ run, covariates = samples), "sum of variables", class = "weft_error_input")
-  expect_error(quick(~ group, covariates = 1:3), "data frame with the formula's variables", class = "weft_error_input")
+  expect_error(quick(~ group, covariates = 1:3), "data frame with the variables of the formula", class = "weft_error_input")
   skip_if_not_installed("SummarizedExperiment")
   se <- SummarizedExperiment::SummarizedExperiment(list(values = t(small$x)), colData = samples)
   of_table <- gene_network(se, ~ run + age + group, seed = 1, run = weft_run(progress = FALSE), steps = list(
