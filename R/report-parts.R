@@ -10,13 +10,13 @@
 #' Call `report_style()` before all other parts, and `report_script()` after them. In HTML, they make tables that can be
 #' sorted and searched. In other formats they write nothing.
 #'
-#' @param fit what [gene_network()] returned.
+#' @param fit an object returned by [gene_network()].
 #' @param top the number of rows of a table that are shown at first.
-#' @param sets sets of genes, as [gene_sets()] takes them; or what `report_enrichment()` returned, so that the sets are
-#'   tested only once for all parts. `NULL` for none.
+#' @param sets gene sets in the form of [gene_sets()], or an object returned by `report_enrichment()`, which avoids
+#'   testing the sets again for each part. `NULL` for none.
 #' @param x text from data; `markdown_text()` escapes it, so that Markdown shows it literally.
-#' @return `report_enrichment()`: a list with the results of the tests of sets. `report_date()` and `markdown_text()`:
-#'   text. The others write their part and return nothing.
+#' @return `report_enrichment()` returns a list with the test results for the gene sets. `report_date()` and
+#'   `markdown_text()` return text. The other functions write their part and return nothing.
 #' @seealso [weft_report()]
 #' @name report_parts
 #' @examples

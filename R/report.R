@@ -1,27 +1,27 @@
 # The report: an R Markdown template in inst/rmarkdown, filled with the result of the workflow. What its sections write
 # is in report-*.R.
 
-#' Write a report on the workflow's result
+#' Write a report on an analysis
 #'
-#' `weft_report()` writes the result of [gene_network()] as one page that you can read, send and publish. The shortest
-#' call is `weft_report(fit, "report.html")`; it returns the path of the page. The page opens without an internet
-#' connection, also on a phone.
+#' `weft_report()` writes a report on the result of [gene_network()]. The shortest call is `weft_report(fit,
+#' "report.html")`, which returns the path of the file. The report is a single file, which opens in any browser without
+#' an internet connection.
 #'
-#' The page begins with the findings in at most 150 words, and says how certain they are. Figures and tables follow,
-#' each with a note on how to read it: samples, genes, pairs, network, groups and Bayesian network. Tables can be
-#' sorted, searched and downloaded as CSV, and the table of all genes is a file inside the page. The page ends with a
-#' methods section for a manuscript, references, the settings, the R session, the machine and the back ends. Gene
-#' symbols and Ensembl identifiers are links to GeneCards and Ensembl.
+#' The report begins with the findings in at most 150 words, and rates the evidence for each of them. Figures and tables
+#' follow, with notes on how to read them. Tables can be sorted, searched and downloaded as CSV files, and the report
+#' contains the table of all genes as a file. The report ends with a methods section for a manuscript, references,
+#' settings, and information on the R session and the machine. Gene symbols and Ensembl identifiers are links to
+#' GeneCards and Ensembl.
 #'
-#' If several columns of the data measure one gene (`symbols` was given to [gene_quality()]), the report calls the
-#' columns probes; otherwise it calls them genes.
+#' If several columns of the data measure the same gene (see `symbols` of [gene_quality()]), the report calls the
+#' columns probes. Otherwise, it calls them genes.
 #'
-#' The first findings are those that are least likely to be due to chance. Only tests of differences may be called
-#' strong. No finding is called strong if class and batch agree beyond chance, if depth differs between classes, or if
-#' cells are treated as independent samples. A network is reported as pairs of genes, and as co-expression if no
-#' regulators were given. The share of right directions is quoted from simulations with as many samples
-#' (`inst/bench/direction-models.R`). Groups or a Bayesian network whose chains disagree (R-hat above 1.1) are not
-#' findings.
+#' The findings are ordered by the strength of their evidence. Only findings from tests of differences can be rated
+#' strong. No finding is rated strong if class and batch are confounded, if sequencing depth differs between classes, or
+#' if cells are treated as independent samples. A network is reported as pairs of genes, and as co-expression if there
+#' are no candidate regulators. The proportion of correct directions is quoted from simulations with a similar number of
+#' samples (`inst/bench/direction-models.R`). Groups of samples and Bayesian networks are not reported as findings if
+#' their chains disagree (R-hat above 1.1).
 #'
 #' Names of genes, samples and classes, the title and all other text from the data are shown literally: nothing in them
 #' is interpreted as markup, a link, a file to include, or code.
@@ -36,19 +36,18 @@
 #' A PDF is printed from the page by Chromium or Chrome (on the `PATH`, or named by the environment variable
 #' `WEFT_CHROME`); without these, it is made with LaTeX.
 #'
-#' @param fit what [gene_network()] returned.
-#' @param file the path of the report, which ends in `.html` or `.pdf`. An existing file is replaced in the same way as
-#'   by [write_network()].
+#' @param fit an object returned by [gene_network()].
+#' @param file the path of the report, which ends in `.html` or `.pdf`. An existing file is replaced as in
+#'   [write_network()].
 #' @param title the title of the report.
 #' @param author the names of its authors, if you want to show them.
 #' @param template an R Markdown file with the parameter `fit`.
-#' @param top the number of rows of a table that are shown at first.
+#' @param top the number of rows of a table that are initially shown.
 #' @param open whether to open the report; by default only in interactive sessions.
 #' @param quiet whether to print nothing while rendering.
 #' @param format `"html"` or `"pdf"`; by default the extension of `file`.
-#' @param sets sets of genes, as [gene_sets()] takes them. The report then lists the sets that overlap more than
-#'   expected by chance with the best genes, the neighbourhoods of hubs and the groups, and the sets that shift as a
-#'   whole.
+#' @param sets gene sets in the form of [gene_sets()]. The report then lists sets that are over-represented among the
+#'   top genes, the neighbours of hubs and the groups of genes, and sets that are shifted as a whole.
 #' @return The path of the report, invisibly.
 #' @seealso [gene_network()], [gene_sets()]
 #' @export

@@ -1,73 +1,74 @@
 # The Bayesian network of the workflow: on a few genes, with the candidates that mutual information suggests.
 
-#' A Bayesian network of the selected genes
+#' Learn a Bayesian network of selected genes
 #'
-#' Shows which gene may drive which, as far as data can tell. It calls [bn_learn()] on a few genes, whose candidate
-#' parents are the genes with which they share the most information; the network of mutual information can serve as
-#' prior knowledge.
+#' `gene_bayes()` learns a Bayesian network of a few genes, with a probability for each edge and each direction. The
+#' shortest call is `gene_bayes(q)`. It calls [bn_learn()]. The candidate parents of a gene are the genes with which it
+#' shares the most information. The network of mutual information can also be used as prior knowledge.
 #'
-#' `score = "auto"` is `"bge"`, the linear Gaussian score, on normal scores (ranks turned into quantiles of the normal
-#' distribution) for numbers, and `"bdeu"` for levels. Other scores of categories take numbers in three bins of equal
-#' frequency.
+#' With `score = "auto"`, numeric data are converted to normal scores (ranks converted to quantiles of the normal
+#' distribution) and use the linear Gaussian score `"bge"`. Levels use `"bdeu"`. If you choose another score for
+#' categories, numeric data are divided into three bins of equal frequency.
 #'
-#' @section How certain the edges are: Most genes are not in the network, so that a posterior, which assumes that
-#'   there is nothing else, is too confident. Probabilities are therefore means over posteriors of `resample` random
-#'   halves of the samples. The network that is returned as `dag` has the edges whose two directions together come to
-#'   at least one half, each in its likelier direction. The table compares the mean probability that was stated with
-#'   the share that was right, for edges with a stated probability of .8 or more and for the likelier direction of
-#'   true edges: 4 to 6 sets for each network and each number of rows from 100 to 1,000, under a prior that is uniform
-#'   over orders (`inst/bench/bn-calibration.R` and `.csv`, with more ways):
+#' @section Certainty of edges: A posterior assumes that all relevant variables are in the network. Most genes are not,
+#'   so the posterior is too confident. Therefore, the probabilities are means over the posteriors of `resample` random
+#'   subsamples of half of the samples. `dag` contains the edges whose two directions together have a probability of at
+#'   least one half, in the more probable direction. The table compares the stated probabilities with the proportion
+#'   that was correct. It includes edges with a stated probability of at least 0.8 and, for the directions, the more
+#'   probable direction of true edges. There were 4 to 6 data sets for each network and each number of samples from 100
+#'   to 1,000, with a uniform prior over orders (`inst/bench/bn-calibration.R` and `.csv`, which contain more methods):
 #'
-#'   | data | way | Brier score | edges: stated | right | directions: stated | right |
+#'   | data | way | Brier score | edges: stated | correct | directions: stated | correct |
 #'   |---|---|---|---|---|---|---|
-#'   | Gaussian, all nodes seen | bge | .016 | .97 | .90 | .91 | .88 |
-#'   | | bge, halves | .017 | .94 | .96 | .83 | .87 |
+#'   | Gaussian, all nodes measured | bge | .016 | .97 | .90 | .91 | .88 |
+#'   | | bge, subsamples | .017 | .94 | .96 | .83 | .87 |
 #'   | Gaussian, a quarter of the nodes hidden | bge | .021 | .97 | .77 | .89 | .88 |
-#'   | | bge, halves | .018 | .93 | .85 | .82 | .89 |
+#'   | | bge, subsamples | .018 | .93 | .85 | .82 | .89 |
 #'   | Gaussian, half of the nodes hidden | bge | .027 | .95 | .57 | .84 | .76 |
-#'   | | bge, halves | .020 | .93 | .81 | .76 | .80 |
+#'   | | bge, subsamples | .020 | .93 | .81 | .76 | .80 |
 #'   | Gaussian, three quarters of the nodes hidden | bge | .020 | .95 | .47 | .79 | .78 |
-#'   | | bge, halves | .015 | .90 | .58 | .70 | .78 |
+#'   | | bge, subsamples | .015 | .90 | .58 | .70 | .78 |
 #'   | expression, half or nine tenths of the genes hidden | bic, three bins | .035 | .96 | .86 | .94 | .89 |
 #'   | | bge | .025 | .94 | .90 | .90 | .93 |
-#'   | | bge, halves | .022 | .91 | .98 | .85 | .94 |
-#'   | Child, Insurance and Alarm, all seen | bic | .035 | .96 | .81 | .90 | .77 |
+#'   | | bge, subsamples | .022 | .91 | .98 | .85 | .94 |
+#'   | Child, Insurance and Alarm, all measured | bic | .035 | .96 | .81 | .90 | .77 |
 #'   | | bdeu | .029 | .97 | .91 | .93 | .87 |
-#'   | | bdeu, halves | .030 | .94 | .94 | .82 | .84 |
+#'   | | bdeu, subsamples | .030 | .94 | .94 | .82 | .84 |
 #'   | Child and Insurance, half hidden | bic | .054 | .93 | .54 | .85 | .77 |
 #'   | | bdeu | .050 | .94 | .61 | .84 | .79 |
-#'   | | bdeu, halves | .043 | .90 | .73 | .77 | .85 |
+#'   | | bdeu, subsamples | .043 | .90 | .73 | .77 | .85 |
 #'
-#'   With halves, directions were on average right at least as often as stated. Where nodes are hidden in a linear
-#'   network or one of categories, even the halves are too confident about edges: two genes with a hidden common cause
-#'   look like parent and child. With three quarters hidden, two in five of the edges to which halves give a
-#'   probability of .8 or more do not exist. Do not trust directions that a score of categories gives for numbers in
-#'   bins: in linear networks, their stated probabilities were .7 to .9, but they were right only half of the time,
-#'   with halves or without.
+#'   With subsamples, the directions were on average correct at least as often as stated. If nodes are hidden in a
+#'   linear network or a network of categories, the probabilities of edges are too high even with subsamples, because
+#'   two genes with a hidden common cause look like parent and child. With three quarters of the nodes hidden, two in
+#'   five edges with a probability of at least 0.8 do not exist. Do not trust the directions from a score of categories
+#'   for numeric data in bins. In linear networks, their stated probabilities were 0.7 to 0.9, but only half of the
+#'   directions were correct, with or without subsamples.
 #'
-#'   The network is nearer to the truth, too: its mean distance between equivalence classes was 12.7 (20 of 100 genes,
-#'   200 samples) and 11.7 (20 of 200 genes, 500 samples) over 6 sets each, against 18.8 and 15.3 for the best graph
-#'   by `"bic"`, and 26.7 and 27.3 for that by `"bge"`.
+#'   The network is also closer to the true network. Its mean distance between equivalence classes was 12.7 (20 of 100
+#'   genes, 200 samples) and 11.7 (20 of 200 genes, 500 samples) over 6 data sets each. The distance was 18.8 and 15.3
+#'   for the best network with the score `"bic"`, and 26.7 and 27.3 with `"bge"`.
 #'
-#' @param x what [gene_quality()] returned, or data for it.
-#' @param class one category per sample, when `x` is data.
-#' @param genes names of genes, or how many: those with the most information about the class or, without one, with the
-#'   most edges in `network`, or with the largest spread.
-#' @param network what [gene_mi_network()] returned: its information determines the candidates; with `NULL` it is
-#'   computed for the genes.
-#' @param ranking what [gene_ranking()] returned, if there is one.
-#' @param candidates how many candidate parents per gene; other genes can be added one at a time.
-#' @param prior weight from 0 to 1 of `network` as prior knowledge: the strongest edge has prior odds that correspond
-#'   to a probability of 0.5 + `prior` / 2 (at most 0.99), and a missing edge those of 0.5; 0 for no prior knowledge.
+#' @param x a result of [gene_quality()], or data for it.
+#' @param class one category per sample, if `x` is data.
+#' @param genes names of genes, or their number. Genes are selected by their information about the class. Without a
+#'   class, they are selected by the number of their edges in `network`, or by their spread.
+#' @param network a result of [gene_mi_network()], which determines the candidate parents. If it is `NULL`, mutual
+#'   information is computed for the selected genes.
+#' @param ranking a result of [gene_ranking()], if available.
+#' @param candidates the number of candidate parents per gene. Other genes can be added one at a time.
+#' @param prior the weight, from 0 to 1, of `network` as prior knowledge. The strongest edge gets a prior probability of
+#'   0.5 + `prior` / 2 (at most 0.99), and a missing edge gets 0.5. With 0, no prior knowledge is used.
 #' @param iterations see [bn_learn()].
-#' @param resample how many halves of the samples, see below; NULL: 20, but none for `target = "max"`.
-#' @param control a list of settings that are rarely needed:
-#'   * `score`, `max_parents`, `chains`, `target`, and those of [bn_learn()]: see there.
+#' @param resample the number of subsamples; see Certainty of edges. `NULL` means 20, or none for `target = "max"`.
+#' @param control a list of rarely used settings:
+#'   * `score`, `max_parents`, `chains`, `target` and the settings of [bn_learn()]: see there.
 #' @param ... further arguments of [bn_learn()].
 #' @param seed see [bn_learn()].
 #' @param run see [weft_run()].
-#' @return As [bn_learn()], with `genes` and `data` (the data frame that it was learned from). Except for `"max"`, `dag`
-#'   is the network described below, also called `average`, and `score` its score; the best single graphs are in `dags`.
+#' @return A result of [bn_learn()] with the additional elements `genes` and `data` (the data frame from which the
+#'   network was learned). Unless `target` is `"max"`, `dag` is the network described above, which is also the element
+#'   `average`, and `score` is its score. `dags` contains the best single networks.
 #' @seealso [gene_network()]
 #' @export
 #' @examples

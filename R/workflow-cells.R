@@ -5,63 +5,67 @@
 cells_sampled <- 20000L # cells from which centres of groups, and the number of components, are found
 cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as many cells or more
 
-#' From counts of single cells to groups, markers and metacells
+#' Cluster single cells and make metacells
 #'
-#' Divides counts by the totals of the cells, chooses the genes that vary more than their means explain, finds
-#' components, groups the cells, and adds up their counts by metacells: groups of some dozens of similar cells, whose
-#' sums are dense enough for networks. [gene_network()] starts with it when it is given a store or a sparse matrix of
-#' many cells.
+#' `gene_cells()` processes counts of single cells: it selects variable genes, computes components, clusters the cells,
+#' lists marker genes, and sums the counts of similar cells into metacells. Metacells have enough counts for networks.
+#' The shortest call is `gene_cells(counts)`. [gene_network()] calls this function if its input is a store or a sparse
+#' matrix with many cells.
 #'
-#' @section What is done, in this order:
-#' 1. Size factors are the totals of the cells, relative to their mean. Cells without counts are left out.
-#' 2. Genes: for counts divided by size factors, a local regression of log(variance / mean) on the logarithm of the mean
-#'    gives the expected variance; the `genes` with the greatest ratio of observed to expected variance are chosen.
-#' 3. Components: [pca()] of log(1 + count / size factor) of these genes, which are centred but not scaled. The
-#'    `leading` components are those whose standard deviation, in a sample of up to 20,000 cells, is above the greatest
-#'    for noise, the difference of two permutations of the values within genes among cells of similar totals; the
-#'    others would only add noise to distances. Totals that differ greatly leave a component of their own.
-#' 4. Groups: the scores of the sample on the leading components are cut into up to 400 small pieces (Lloyd's
-#'    algorithm), whose centres are grouped by co-clustering of real values ([irm()]), which infers the number of
-#'    groups. Each cell belongs to the group of the nearest centre. Groups are numbered by size. Where no component
-#'    stands out, all cells are one group.
-#' 5. Metacells: each group is cut into pieces in the same way. The cells of a group that are nearest to the same centre
-#'    and have the same `class` and `batch` form a metacell if there are at least `least` of them.
-#' 6. Markers: how much the detection of a gene in a cell says about the group (mutual information in bits), and the
-#'    group in which it is detected most often. There are no p-values: groups that were found in the same counts differ
-#'    in these genes by construction. Genes that were not used to find groups can be tested, see
-#'    `vignette("hundred-thousand-cells")`.
+#' @section Steps:
+#' 1. The size factor of a cell is its total divided by the mean total. Cells without counts are ignored.
+#' 2. Genes: For counts divided by size factors, a local regression of log(variance / mean) on the logarithm of the mean
+#'    gives the expected variance. The `genes` with the largest ratio of observed to expected variance are selected.
+#' 3. Components: [pca()] of log(1 + count / size factor) of the selected genes, which are centred but not scaled. The
+#'    number of `leading` components is determined in a sample of up to 20,000 cells. A component is used if its
+#'    standard deviation exceeds the largest standard deviation of noise. The noise is the difference of two
+#'    permutations of the values within genes, among cells with similar totals. If totals differ greatly, there is a
+#'    component for them.
+#' 4. Groups: The sampled cells are divided into up to 400 small clusters on the leading components (Lloyd's algorithm).
+#'    Their centres are clustered by [irm()] for continuous values, which estimates the number of groups. Each cell is
+#'    assigned to the group of the nearest centre. Groups are numbered by size. If no component is significant, all
+#'    cells form one group.
+#' 5. Metacells: Each group is divided into small clusters in the same way. Cells of a group with the same nearest
+#'    centre, `class` and `batch` form a metacell if there are at least `min_cells` of them.
+#' 6. Markers: The mutual information (in bits) between the detection of a gene and the group, and the group in which
+#'    the gene is detected most often. There are no p-values, because the groups were derived from the same counts.
+#'    Genes that were not used for the groups can be tested; see `vignette("hundred-thousand-cells")`.
 #'
-#' Everything is read in blocks, so that a store may be larger than memory: four passes for the first three steps, and
-#' one for the last two. The scores of all cells must fit into memory.
+#' All data are read in blocks, so a store may be larger than the memory. The first three steps need four passes over
+#' the data, and the last two steps need one pass. The scores of all cells must fit into the memory.
 #'
-#' @section Metacells as samples: Cells of one animal or patient are not independent, and neither are metacells made of
-#'   them. A test between metacells of two classes is a statement about these cells; with few donors, add up counts by
-#'   donor instead.
+#' @section Metacells as samples: Cells from the same animal or patient are not independent, and neither are their
+#'   metacells. A test between metacells of two classes refers to these cells. If there are several donors, sum the
+#'   counts by donor instead.
 #'
 #' @inheritParams gene_quality
-#' @param x counts, with cells in rows: a [weft_store()] as it was imported, a sparse Matrix, a list of them (blocks of
-#'   cells), a matrix, or a SummarizedExperiment or SingleCellExperiment.
-#' @param class,batch one category per cell, or the name of a column of `colData(x)` or [store_data()]: metacells are
-#'   made within these. Groups are found without them.
-#' @param genes how many genes to choose, or their names.
-#' @param k how many components to find; by default at most as many as there are genes.
-#' @param metacells about how many metacells to make; by default one for every 50 cells, but at most 400.
-#' @param max_groups the largest number of groups.
-#' @param control a list of settings that are rarely needed:
-#'   * `leading`: how many of them to use; by default this is determined from the data.
-#'   * `min_cells`: the smallest number of cells in a metacell.
+#' @param x counts, with cells in rows: an imported [weft_store()], a sparse Matrix, a list of sparse matrices (blocks
+#'   of cells), a matrix, or a SummarizedExperiment or SingleCellExperiment.
+#' @param class,batch one category per cell, or the name of a column of `colData(x)` or [store_data()]. Each metacell
+#'   contains cells of one class and batch. They are not used to find groups.
+#' @param genes the number of genes to select, or their names.
+#' @param k the maximum number of components.
+#' @param metacells the approximate number of metacells. By default, there is one metacell for every 50 cells, and at
+#'   most 400.
+#' @param max_groups the maximum number of groups.
+#' @param control a list of rarely used settings:
+#'   * `leading`: the number of components that are used. By default, it is estimated from the data.
+#'   * `min_cells`: the minimum number of cells in a metacell.
 #'   * `sweeps`: see [irm()].
 #'   * `block_size`: see [pca()].
-#' @param seed a whole number; by default the draws come from R's generator.
+#' @param seed a whole number. By default, random numbers depend on R's generator.
 #' @param run see [weft_run()].
-#' @return An object of class `weft_cells`: a list with `group` and `metacell` (whole numbers, one per cell, NA where a
-#'   cell has none), `genes` (a data frame: `gene`, `mean`, `variance`, `excess` over what is expected, `chosen`, and
-#'   `symbol` and `description` where they are known), `components` (as [pca()] of the cells with counts, with
-#'   `leading`; those without counts have the scores of a cell of zeros and weights of 0), `markers` (a data
-#'   frame: `gene`, `group`, `information`, `share` of the group's cells in which it was seen, `elsewhere`, sorted),
-#'   `metacells` (a data frame: `cells`, `group` and, where they were given, `class` and `batch`), `counts` (metacells
-#'   by genes, sums of counts), `size` (the cells' size factors) and `seed`. `as.matrix()` gives `counts`; functions
-#'   that take a matrix of samples by genes take the object in its place.
+#' @return An object of class `weft_cells`. `as.matrix()` returns its `counts`, and functions for matrices of samples by
+#'   genes accept the object. It is a list with these elements:
+#'   * `group`, `metacell`: the group and the metacell of each cell (NA for none).
+#'   * `genes`: a data frame with the columns `gene`, `mean`, `variance`, `excess` (over the expected variance),
+#'     `chosen` and, if known, `symbol` and `description`.
+#'   * `components`: a result of [pca()] for the cells with counts, with `leading`. Cells without counts have the scores
+#'     of a cell of zeros and a weight of 0.
+#'   * `markers`: a sorted data frame with the columns `gene`, `group`, `information`, `share` (the proportion of cells
+#'     of the group in which the gene was detected) and `elsewhere`.
+#'   * `metacells`: a data frame with the columns `cells`, `group` and, if given, `class` and `batch`.
+#'   * `counts`: a matrix of metacells by genes. `size`: the size factors of the cells. `seed`: the seed.
 #' @seealso [gene_network()], [regulation()], [weft_import()]
 #' @export
 #' @examples

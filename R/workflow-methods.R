@@ -1,19 +1,26 @@
 # How the result of the workflow prints, and what it becomes.
 
-#' Print, summarise and take apart the result of the workflow
+#' Print, summarise and convert the result of gene_network()
 #'
-#' @param x,object what [gene_network()] returned.
-#' @param what a table: `"genes"` (one row per gene of the input: filtering, information, rank, number of edges,
-#'   cluster, whether it is in the Bayesian network), `"samples"` (filtering, class, scores, cluster, outlier score),
-#'   `"edges"` of the network (where components move most genes, `p_given_components` is the p-value of the correlation
-#'   given these: where it is high, the edge may be due to a hidden factor; many that are have a low one),
-#'   `"directed"` edges of the Bayesian network, `"pairs"`, or the `"log"` of what was done to
-#'   the data.
-#' @param top how many genes, edges and so on to show.
+#' `print()` summarises each step in a few lines. `summary()` returns the top results of each step as a list.
+#' `as.data.frame()` and `tidy()` return a table, `augment()` returns the table of samples, and `glance()` returns one
+#' row that describes the analysis.
+#'
+#' @param x,object an object returned by [gene_network()].
+#' @param what the table to return:
+#'   * `"genes"`: one row per gene of the input, with filtering, test results, rank, number of edges, cluster, and
+#'     whether the gene is in the Bayesian network.
+#'   * `"samples"`: one row per sample, with filtering, class, scores, cluster and outlier score.
+#'   * `"edges"`: the edges of the network. If most genes are correlated with some components, `p_given_components` is
+#'     the p-value of the correlation after adjustment for these components. If it is large, a hidden factor may explain
+#'     the edge; a small value does not exclude this.
+#'   * `"directed"`: the edges of the Bayesian network.
+#'   * `"pairs"`: the pairs of genes.
+#'   * `"log"`: the changes to the data.
+#' @param top the number of genes, edges and other results to show.
 #' @param data not used; required by the generic.
 #' @param ... ignored.
-#' @return `print()`: `x`, invisibly; `summary()`: a list of the best of each step; `as.data.frame()` and `tidy()`:
-#'   the table that `what` names; `augment()`: the table of samples; `glance()`: one row about the analysis.
+#' @return `print()` returns `x` invisibly. The other functions return a list (`summary()`) or a data frame.
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 60, p = 30)
@@ -188,8 +195,8 @@ summary_of_fit <- function(object, top) {
 }
 
 #' @rdname print.weft_gene_network
-#' @param row.names,optional ignored; but the name of a table may also be the second argument: `as.data.frame(fit,
-#'   "edges")`.
+#' @param row.names,optional ignored. The name of a table may also be the second argument, as in
+#'   `as.data.frame(fit, "edges")`.
 #' @export
 as.data.frame.weft_gene_network <- function(x, row.names = NULL, optional = FALSE, ..., # nolint: object_length_linter.
                                             what = c("genes", "samples", "edges", "directed", "pairs", "log")) {

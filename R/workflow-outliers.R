@@ -1,57 +1,60 @@
 # Samples that lie where no others are: their density among the leading components, and their distance from these.
 
-#' Samples that stand apart: outliers
+#' Detect outliers among the samples
 #'
-#' Every sample is examined in two ways: by its leave-one-out `density` among the
-#' scores of the leading components ([kde()]), which is low where there are no other samples; and by its `distance`
-#' from the plane of these components as found from the other samples alone, which is large when its genes behave as
-#' in no other sample. A plane found with the sample itself would lean towards it: a sample that is far out creates a
-#' component of its own, and lies near it.
+#' `gene_outliers()` tests each sample in two ways. The shortest call is `gene_outliers(components, data = q)`. It
+#' returns a data frame with a p-value, a q-value and a decision for each sample.
 #'
-#' Two samples that are alike and far from all others would hide each other, as each keeps the other near the plane.
-#' Every sample is therefore compared with the one that has most influence on where the plane passes it. Where what the
-#' plane of all others leaves of the two points in one direction (a cosine of `r least_alike` or more), each of them is
-#' judged without the other as well (with `data`, and up to `r most_with_twins` samples).
+#' * The `density` is the leave-one-out kernel density of the sample among the scores on the leading components
+#'   ([kde()]). It is low if there are no other samples nearby.
+#' * The `distance` is the distance of the sample from the plane that the components of the *other* samples span. It is
+#'   large if many genes behave differently from all other samples. The sample itself is not used for the plane, because
+#'   an extreme sample creates a component of its own.
 #'
-#' Scores are divided by robust standard deviations (1.4826 times the median absolute deviation) and the bandwidth is
-#' Silverman's for those, but not below 0.85, so that a sample far out is judged by how far it is from the others and
-#' not by how narrow the kernel is. The density is turned into the logarithm of the distance at which a normal density
-#' would have fallen to it. The strangest tenth of the samples, at least two, are compared with those next to them, down
-#' to a third of all or eight samples, whose spacings tell how fast the tail falls off. It is assumed to be exponential,
-#' as it is for distances with any power law: groups of unequal size and heavy-tailed values are therefore not outliers.
+#' Two similar outliers might hide each other, because each of them pulls the plane towards the other. Each sample is
+#' therefore compared with the sample that has the largest influence on its distance. If the residuals of both samples
+#' have nearly the same direction (a cosine of at least `r least_alike`), each of them is also tested without the other.
+#' This needs `data`, and at most `r most_with_twins` samples.
 #'
-#' Logarithms of the distance are compared with those of samples from a multivariate t distribution of five degrees of
-#' freedom, of which some are noisier than others as a whole. Its location and scale come from the samples between the
-#' lowest twentieth and the highest fifth, by a line through their quantiles; p-values allow for the error of such a
-#' line with that many samples. With fewer than ten samples none is flagged by its distance. The p-value of a sample is
-#' twice the smaller one of its two; outliers have a false discovery rate (Benjamini and Hochberg) of at most `fdr`.
+#' @section Method: Scores are divided by robust standard deviations (1.4826 times the median absolute deviation). The
+#'   bandwidth follows Silverman's rule, but is at least 0.85, so that the result for an extreme sample does not depend
+#'   on the width of the kernel. The density is converted to the logarithm of the distance at which a normal density has
+#'   this value. The most extreme tenth of the samples (at least two) are compared with the next samples, up to a third
+#'   of all samples or eight. The spacings of these samples determine how fast the tail decreases. The tail is assumed
+#'   to be exponential, as it is for distances that follow a power law. Therefore, groups of unequal size and
+#'   heavy-tailed values are not reported as outliers.
 #'
-#' @section What is assumed, and how often it errs: Fewer than a tenth of the samples stand apart.
-#'   Of three planted outliers, which have a quarter of their genes shifted by some four standard deviations, 77 to
-#'   100 in 100 were found among 24 samples of normal values, with groups, batches or factors, of counts or of a
-#'   regulatory network, and all among 60 (`inst/bench/workflow-outliers.R`). Fewer are found where tails are heavy
-#'   (among 24 samples 84 in 100 with t-distributed values of three degrees of freedom, 39 where factors, too, have
-#'   heavy tails) and of 24 leukaemias (48), and hardly any where the samples themselves differ in noise as those of a
-#'   t distribution do.
+#'   The logarithms of the distances are compared with samples from a multivariate t distribution with five degrees of
+#'   freedom, in which the noise differs between samples. Location and scale are estimated by a line through the
+#'   quantiles between the lowest twentieth and the highest fifth, and the p-values account for the error of this line.
+#'   With fewer than ten samples, the distance is not used. The p-value of a sample is twice the smaller of its two
+#'   p-values. Outliers have a q-value (Benjamini and Hochberg) of at most `fdr`.
 #'
-#'   Two samples with the same genes moved alike were found in at least 95 % of the share of sets in which one alone
-#'   was, among 24 and among 60, except where the samples themselves differ in noise.
+#' @section Accuracy: The method assumes that fewer than a tenth of the samples are outliers. We simulated three
+#'   outliers, in which a quarter of the genes were shifted by about four standard deviations
+#'   (`inst/bench/workflow-outliers.R`). Among 24 samples, between 77 and 100 % of them were detected in normal data,
+#'   with groups, batches or factors, in counts and in a regulatory network. Among 60 samples, all were detected.
+#'   Detection rates are lower for heavy tails. Among 24 samples, they were 84 % for values from a t distribution with
+#'   three degrees of freedom, 39 % if the factors also had heavy tails, and 48 % for leukaemia data. If the noise
+#'   differs between samples as in a t distribution, hardly any outlier is detected.
 #'
-#'   Of clean sets, at most 5 in 100 had a sample flagged, with three exceptions: samples that differ gradually in noise
-#'   (9 in 100 sets of 60); 24 samples of counts (15 in 100), where the flagged samples are those in which a few
-#'   highly expressed genes took up more of the counts than elsewhere; and 24 samples in three batches (11 in 100),
-#'   where they are a batch of one or two samples. Where samples differ gradually in noise, only
-#'   noise distinguishes those that are flagged: look at their quality before leaving them out.
+#'   If two samples have the same shifted genes, the detection rate was at least 95 % of the rate for a single outlier,
+#'   except if the noise differs between samples.
 #'
-#' @param x what [gene_components()] or [pca()] returned; or data, as for those.
-#' @param k the number of components; by default the leading ones, at most five.
+#'   In data without outliers, at most 5 % of data sets had a false positive, with three exceptions. The rate was 9 %
+#'   for 60 samples whose noise differs gradually. In this case, check the quality of the reported samples before you
+#'   exclude them. It was 15 % for 24 samples of counts, where a few highly expressed genes took up more of the counts
+#'   in the reported samples. It was 11 % for 24 samples in three batches, where the reported samples were a batch of
+#'   one or two samples.
+#'
+#' @param x a result of [gene_components()] or [pca()], or data for them.
+#' @param k the number of components. The default is the number of leading components, and at most five.
 #' @param fdr the false discovery rate.
-#' @param data the matrix from which `x` was made, for the distance; without it there is no distance.
+#' @param data the matrix from which `x` was computed. It is needed for the distance.
 #' @param run see [weft_run()].
-#' @return A data frame of class `weft_outliers`, strangest sample first: `sample`, `log_density`, `distance`, `score`
-#'   (the larger one of two
-#'   standardised surprises, in standard deviations of a normal distribution), `p_value`, `q_value`, `outlier`. The
-#'   attribute `"kde"` has the density.
+#' @return A data frame of class `weft_outliers`, with the most extreme samples first. The columns are `sample`,
+#'   `log_density`, `distance`, `score`, `p_value`, `q_value` and `outlier`. The `score` is the larger of the two test
+#'   results, converted to standard deviations of a normal distribution. The attribute `"kde"` contains the density.
 #' @seealso [gene_network()]
 #' @export
 #' @examples

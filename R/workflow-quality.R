@@ -1,83 +1,94 @@
 # The first step of the workflow: from what users have to a complete numeric matrix of samples by genes, with a record
 # of everything that was done to it.
 
-#' Check, filter and complete expression data
+#' Filter, normalise and impute expression data
 #'
-#' Leaves out what carries no information, brings values to a scale on which genes can be compared, fills in missing
-#' values, and records all of it. This is the first step of [gene_network()]; its result takes the place of `x` in the
-#' others.
+#' `gene_quality()` prepares expression data for the analysis. It removes genes and samples without information,
+#' normalises counts, adjusts for batches and covariates, imputes missing values, and records all changes. It is the
+#' first step of [gene_network()]. The shortest call is `gene_quality(x, class)`. The result can be passed as `x` to the
+#' functions for the other steps.
 #'
-#' @section What is done, in this order:
-#' 1. Genes without names are given names, and duplicated names are made unique.
-#' 2. Genes with more than `max_missing` of their values missing are left out, then samples with more than
-#'    `max_missing_samples`. Of counts, samples that have none are left out, too.
-#' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out; by default
-#'    in more than 95 %, of counts of single cells in all but fewer than ten. Genotypes and other whole numbers of at
-#'    most five values are only left out when constant.
-#' 4. Genes of bulk counts that too few samples express are left out: in as many samples as the smallest class has, a
-#'    gene must have as many counts per million as `min_count` counts are in a sample of the median total (of classes of
-#'    more than ten samples in ten and seven tenths of the others; without a class in a fifth of all samples).
-#'    `transform = "auto"` transforms raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per
-#'    million (plus half a count); shallow ones with many zeros, as of single cells, to log2(1 + x / size factor), a
-#'    sample's size factor being its total relative to the mean, since half a count per million would turn depth into
-#'    correlation between genes; and positive values with a long tail to log2(1 + x). A warning says which; what is on a
-#'    log scale is left as it is. `"counts"`, `"cells"`, `"log2"` and `"none"` choose explicitly.
-#' 5. With `batch` or `covariates`, the differences of every gene between batches and the linear effects of covariates
-#'    are removed (by least squares). `x` is then what components, networks, groups and pictures are made of; tests of
-#'    genes take `measured` and have batches and covariates in the model. The class is not in the model of the removal:
-#'    with it, the less batch and class can be told apart, the more of the error of the batches' means would turn into
-#'    a difference between the classes. Without it, `x` shows the less of the classes, the more they follow from the
-#'    batches. Where these explain half of the class or more, a warning says so, with the share.
-#' 6. Missing values are filled: `"components"` by the least-squares fit of up to three components ([pca()] with `na =
-#'    "em"`), `"median"` by the gene's median (genotypes: the most frequent value). `"auto"` does the former for up to
-#'    two million values.
-#' 7. With `least_spread`, that share of the genes with the smallest median absolute deviation is left out.
+#' @section Steps:
+#' 1. Genes without names are named, and duplicated names are made unique.
+#' 2. Genes with a proportion of missing values above `max_missing` are removed, and then samples with a proportion
+#'    above `max_missing_samples`. Samples without any counts are also removed.
+#' 3. Constant genes are removed, and genes with the same value in more than `max_same` of the samples. The default is
+#'    95 %; for counts of single cells, a gene is kept if at least ten cells have other values. Genotypes and other
+#'    whole numbers with at most five different values are only removed if they are constant.
+#' 4. In bulk counts, genes with low counts are removed. A gene is kept if it is expressed in as many samples as the
+#'    smallest class contains. If this class has more than ten samples, ten plus 70 % of its other samples are required;
+#'    without a class, a fifth of all samples. A gene is expressed in a sample if its counts per million are at least
+#'    those of `min_count` counts in a sample of median total.
 #'
-#' @section Symbols: Columns keep their names, such as those of probe sets. Where symbols are known, print, plots and
-#'   [weft_report()] show them, with the column's name where several columns measure one gene. The one of these with
-#'   the largest spread represents the gene in networks, Bayesian networks and pairs, so that a gene is not linked to
-#'   itself; the ranking has all of them.
+#'    `transform = "auto"` then recognises the scale of the data. Raw counts (whole numbers, some above 50 or many
+#'    zeros) are transformed to log2 counts per million, after adding half a count. Shallow counts with many zeros, as
+#'    from single cells, are transformed to log2(1 + x / size factor); the size factor of a sample is its total divided
+#'    by the mean total. Positive values with a long tail are transformed to log2(1 + x). Data that are already on a log
+#'    scale are not transformed. A warning reports the transformation. `"counts"`, `"cells"`, `"log2"` and `"none"`
+#'    specify it.
+#' 5. If there are `batch` or `covariates`, differences between batches and linear effects of covariates are removed
+#'    from each gene by least squares. The adjusted values `x` are used for components, networks, clusters and figures.
+#'    Tests of genes use the unadjusted values `measured`, with batches and covariates in the model. The class is not in
+#'    the model for the adjustment. If it were, errors of the batch means would appear as differences between classes
+#'    when batch and class are confounded. Without it, `x` shows smaller differences between classes if they are
+#'    confounded with batches. A warning reports if batches and covariates explain at least half of the class.
+#' 6. Missing values are imputed. `"components"` uses the least-squares fit of up to three components ([pca()] with
+#'    `na = "em"`). `"median"` uses the median of the gene, or the most frequent value for genotypes. `"auto"` uses
+#'    components for up to two million values.
+#' 7. With `min_spread`, this proportion of genes with the smallest median absolute deviation is removed.
 #'
-#' @section Confounding: `confounding` has a sentence for each thing that could pass for a difference between classes: a
-#'   batch or covariate that agrees with the class by more than chance and explains a tenth of it or more; classes of
-#'   which one is sequenced half as deep again as another, or more; and cells or metacells, which p-values take as
-#'   independent. [gene_components()] adds leading components that follow depth or the share of missing values. With any
-#'   of these a difference between classes is at best a suggestion.
+#' @section Symbols: The columns keep their names, such as the names of probe sets. If gene symbols are known,
+#'   `print()`, figures and [weft_report()] show them. If several columns measure the same gene, the name of the column
+#'   is added. Networks, Bayesian networks and pairs use only the most variable column of each gene, so that a gene is
+#'   not linked to itself. The ranking contains all columns.
 #'
-#' @param x expression with samples in rows and genes in columns: a numeric matrix, data frame, sparse Matrix or
-#'   DelayedMatrix; or a SummarizedExperiment or SingleCellExperiment, which has them the other way round; or what
-#'   [gene_cells()] returned, whose metacells are the samples, with their class and batch.
-#' @param class one category per sample, or the name of a column of `colData(x)`; `NULL` when there is none.
-#' @param batch the same for batches.
-#' @param covariates other variables that affect expression but are not of interest, whose effects are removed: a
-#'   vector of numbers or categories, a matrix or data frame with a row per sample, or names of columns of
-#'   `colData(x)`. Rows with names are matched to samples. `"components"` adjusts for hidden factors: components of the
-#'   residuals (of class and batch) that stand out ([gene_components()]) and explain at least a share of
-#'   `r least_factor` of the variance of the median gene. If most genes follow few regulators, this removes regulation,
-#'   too.
-#' @param symbols the genes' symbols, one per column of `x` (NA where unknown); an OrgDb such as `org.Hs.eg.db`, which
-#'   finds them by the names of the columns; or the name of a column of `rowData(x)`; by default that of a column such
-#'   as `symbol` or `gene_name`, or names that occur more than once. See below.
-#' @param descriptions what the genes are, in words, for the report: one text per column of `x` (NA where unknown), or
-#'   the name of a column of `rowData(x)`; by default that of a column such as `description` or `gene_title`.
-#' @param assay for a SummarizedExperiment: the assay's name or number.
-#' @param transform,impute see below.
-#' @param min_count for bulk counts: the counts that a gene must have in a sample of the median total to be expressed
-#'   there; 0 leaves no gene out. See below.
-#' @param control a list of settings that are rarely needed:
-#'   * `max_missing`, `max_missing_samples`: the greatest share of missing values that a gene, or a sample, may have.
-#'   * `max_same`: the greatest share of samples that may have the same value; `NULL`: see 3.
-#'   * `min_spread`: the share of genes to leave out because of their small spread.
+#' @section Confounding: `confounding` lists everything that might be mistaken for a difference between classes:
+#'
+#'   * batches and covariates that are significantly associated with the class and explain at least a tenth of it,
+#'   * classes whose sequencing depth differs by a factor of 1.5 or more,
+#'   * cells or metacells, because p-values treat them as independent.
+#'
+#'   [gene_components()] adds leading components that are correlated with depth or with the proportion of missing
+#'   values. If there is any confounding, differences between classes are only suggestive.
+#'
+#' @param x expression data with samples in rows and genes in columns: a numeric matrix, data frame, sparse Matrix or
+#'   DelayedMatrix. Alternatively, a SummarizedExperiment or SingleCellExperiment, which have genes in rows, or a result
+#'   of [gene_cells()], whose metacells are the samples.
+#' @param class one category per sample, or the name of a column of `colData(x)`. `NULL` if there are no groups.
+#' @param batch the batch of each sample, in the same form as `class`.
+#' @param covariates other variables that affect expression but are not of interest. A numeric or categorical vector, a
+#'   matrix or data frame with one row per sample, or names of columns of `colData(x)`. Named rows are matched to the
+#'   samples. `"components"` adjusts for hidden factors. These are significant components of the residuals (of class and
+#'   batch, see [gene_components()]) that explain a proportion of at least `r least_factor` of the variance of the
+#'   median gene. If most genes depend on a few regulators, this also removes effects of regulation.
+#' @param symbols gene symbols, one per column of `x` (NA if unknown). Alternatively, an OrgDb such as `org.Hs.eg.db`,
+#'   which is searched for the column names, or the name of a column of `rowData(x)`. By default, a column such as
+#'   `symbol` or `gene_name` is used, or column names that occur more than once; see the section Symbols of
+#'   [gene_quality()].
+#' @param descriptions descriptions of the genes for the report, one per column of `x` (NA if unknown), or the name of a
+#'   column of `rowData(x)`. By default, a column such as `description` or `gene_title` is used.
+#' @param assay the name or number of an assay of a SummarizedExperiment.
+#' @param transform,impute see Steps.
+#' @param min_count for bulk counts, the minimum count in a sample of median total; 0 keeps all genes. See Steps.
+#' @param control a list of rarely used settings:
+#'   * `max_missing`, `max_missing_samples`: the maximum proportion of missing values of a gene or a sample.
+#'   * `max_same`: the maximum proportion of samples with the same value; for `NULL`, see Steps.
+#'   * `min_spread`: the proportion of genes to remove because of their small spread.
 #' @param run see [weft_run()].
-#' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `covariates`, `kind`
-#'   (`"expression"` or `"levels"`), `scale` (what `transform` was or was recognised as), `measured` (as `x`, before
-#'   batches and covariates were removed and with gaps; only where it differs from `x`), `counts` (of the genes of `x`,
-#'   where these were given), `confounding` (a data frame: `kind`, `text`, `p`; see below), `log` (one row per decision:
-#'   `step`, `genes` and `samples` it concerned, `what`), `genes` and `samples` (one row each of the input: `kept`,
-#'   `reason`, `missing` and, for genes, `median`, `mad` and, where they are known, `symbol` and
-#'   `representative`, whether the gene's column of largest spread, and `description`), `imputed` (number of cells), and
-#'   where batches or covariates were taken out `before`, the samples' scores on up to five components before that.
-#'   `as.matrix()` gives `x`.
+#' @return A list of class `weft_quality` with these elements:
+#'   * `x`: the complete matrix, which `as.matrix()` returns.
+#'   * `class`, `batch`, `covariates`: the design of the remaining samples.
+#'   * `kind`: `"expression"` or `"levels"`. `scale`: the specified or recognised scale of the data.
+#'   * `measured`: `x` before batches and covariates were removed and missing values were imputed, if it differs from
+#'   `x`.
+#'   * `counts`: the counts of the genes of `x`, if the data are counts.
+#'   * `confounding`: a data frame with the columns `kind`, `text` and `p`.
+#'   * `log`: a data frame with one row per change and the columns `step`, `genes`, `samples` and `what`.
+#'   * `genes`, `samples`: data frames with one row per gene or sample of the input. The columns are `kept`, `reason`
+#'     and `missing`. For genes, there are also `median`, `mad` and, if known, `symbol`, `representative` (whether the
+#'     column represents its gene) and `description`.
+#'   * `imputed`: the number of imputed values.
+#'   * `before`: if batches or covariates were removed, the scores of the samples on up to five components before that.
 #' @seealso [gene_network()]
 #' @export
 #' @examples

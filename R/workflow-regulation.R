@@ -1,37 +1,39 @@
 # The workflow's network: directed for expression, of mutual information for levels and where a method of it is asked
 # for.
 
-#' The directed network of the workflow
+#' Infer the directed network of a data set
 #'
-#' Calls [regulation()] with the data and defaults of [gene_network()], for which it makes the default network for
-#' expression: on simulated networks and on those of DREAM4, it ranks true edges better than MRNET, CLR and ARACNE,
-#' which [gene_mi_network()] still makes (`inst/bench/regulation.R`). The result has the whole ranking; the edges that
-#' are counted, listed and drawn are those at the false discovery rate.
+#' `gene_regulation()` calls [regulation()] with the data and defaults of [gene_network()]. The shortest call is
+#' `gene_regulation(q)`. It is the default method for networks of expression data. On simulated networks and on the
+#' networks of the DREAM4 challenge, it ranked true edges better than MRNET, CLR and ARACNE (`inst/bench/regulation.R`),
+#' which are available in [gene_mi_network()]. The result contains the complete ranking. The edges that are counted,
+#' listed and drawn are those at the false discovery rate.
 #'
-#' `steps = list(network = list(...))` of [gene_network()] takes the arguments of this function, or those of
-#' [gene_mi_network()] when one of them is its own, such as `method = "clr"`.
+#' In [gene_network()], `steps = list(network = list(...))` accepts the arguments of this function. If it contains an
+#' argument that only [gene_mi_network()] has, such as `method = "clr"`, that function is called instead.
 #'
-#' @section Single cells: Sums of similar cells have little noise, but metacells are few. A quarter of the cells, but at
-#'   most 5,000, are held out, and networks are made of the others and of the metacells of these others (of up to 300
-#'   regulators and 100 targets drawn at random, in 40 halves). The five heaviest regulators of each target then predict
-#'   it in the cells that were held out. Metacells make the network where they explain more of the variance, on average
-#'   over targets, by more than two standard errors. They make it, too, where cells would take more than
-#'   `r cells_seconds` seconds, as predicted, or more than `memory`, and with batches or covariates, which are taken out
-#'   of metacells alone. Cells without counts are left out and counted. The attribute `made_of`, print and the report
-#'   say which it was, and why.
+#' @section Single cells: Sums over similar cells have less noise than single cells, but there are fewer of them. To
+#'   decide which of them to use, a quarter of the cells (at most 5,000) are held out. Networks are inferred from the
+#'   other cells, and from the metacells of the other cells, for up to 300 random regulators and 100 random targets in
+#'   40 subsamples. The five best regulators of each target are then used to predict it in the held-out cells. Metacells
+#'   are used if they explain more of the variance, averaged over targets, by more than two standard errors. They are
+#'   also used if the predicted time for single cells is more than `r cells_seconds` seconds, if single cells need more
+#'   than `memory`, and if there are batches or covariates. Cells without counts are removed. The attribute `made_of`,
+#'   `print()` and the report give the decision and its reason.
 #'
 #' @inheritParams gene_steps
-#' @param regulators,targets,interventions,time,resamples see [regulation()]. They may name genes that were filtered
-#'   out: these are left out, which is said, and samples in which they were perturbed are no controls.
-#' @param fdr false discovery rate of the edges that are shown; 1 for all.
-#' @param control a list of settings that are rarely needed: `steps` and `null_copies`, see [regulation()].
-#' @param genes names of genes, or how many to take; see [gene_mi_network()].
-#' @param cells for metacells: a list of the counts that [gene_cells()] took and of what it returned. The network is
-#'   then made of the cells themselves unless metacells predict better; see below. [gene_network()] does so; in its
-#'   `steps$network`, `TRUE` takes cells in any case, and `FALSE` metacells.
+#' @param regulators,targets,interventions,time,resamples see [regulation()]. Genes that were filtered out are ignored,
+#'   and the result reports this. Samples in which such genes were perturbed are not used as controls.
+#' @param fdr the false discovery rate of the edges that are shown; 1 for all edges.
+#' @param control a list of rarely used settings: `steps` and `null_copies`, see [regulation()].
+#' @param genes names of genes, or their number; see [gene_mi_network()].
+#' @param cells for metacells: a list of two elements, the counts for [gene_cells()] and its result. The network is then
+#'   inferred from single cells unless metacells predict better; see Single cells. [gene_network()] sets this argument.
+#'   In its `steps$network`, `TRUE` always uses single cells, and `FALSE` always uses metacells.
 #' @param run see [weft_run()]; `memory` as for [gene_mi_network()].
-#' @param ... not used: any further argument is an error.
-#' @return As [regulation()], with attributes `fdr` and `limited`, a sentence where `memory` left genes out.
+#' @param ... must be empty; the function stops with an error if there are other arguments.
+#' @return A result of [regulation()] with the attributes `fdr` and `limited` (a sentence, if genes were excluded
+#'   because of `memory`).
 #' @seealso [gene_network()], [gene_steps]
 #' @export
 #' @examples

@@ -1,79 +1,88 @@
 # The steps of the workflow between the checks and the Bayesian network: each takes what gene_quality() returned, or
 # data, and returns what the system behind it returns.
 
-#' Steps of the workflow
+#' Components, pairs and networks of genes
 #'
-#' Each is one part of [gene_network()], with defaults for expression data. They take what [gene_quality()] returned, or
-#' the data that it takes.
+#' These functions are steps of [gene_network()] that you can also call separately. They accept a result of
+#' [gene_quality()] or the data for it. The shortest calls are `gene_components(q)`, `gene_pairs(q)` and
+#' `gene_mi_network(q)`.
 #'
-#' * `gene_components()`: principal components of the scaled genes ([pca()]), and how many of them stand out from what
-#'   data without dependence between genes have (of more than half a million values by as many genes, 200 at least, as
-#'   have them, chosen at random): values permuted within genes, or with random signs about the medians as
-#'   [pca_choose_k()] draws them, and batches and covariates taken out as of the data. Of counts they are components of
-#'   Pearson residuals under a negative binomial model of independent genes, from which the sets to compare with are
-#'   drawn.
-#' * `gene_pairs()`: pairs of genes that together say what neither says alone ([mi_pairs()] by interaction), with a
-#'   permutation test of the whole search: 19 permutations, 99 where none of these is as good as the best pair, and 999
-#'   where none of those is, as far as 99 or 999 take at most a minute of one core; none only where 19 would take more
-#'   than 20 minutes. The p-values hold as those of a fixed number do. With a batch, information is counted, and classes
-#'   are permuted, within batches.
-#' * `gene_mi_network()`: the network of mutual information ([mi_matrix()], [mi_network()]), cut to the edges whose
-#'   information is significant at a false discovery rate.
+#' * `gene_components()` computes principal components of the scaled genes ([pca()]) and tests how many of them are
+#'   significant.
+#' * `gene_pairs()` searches for pairs of genes that carry more information about the class together than separately
+#'   ([mi_pairs()] by interaction). A permutation test adjusts for all pairs.
+#' * `gene_mi_network()` infers a network from mutual information ([mi_matrix()], [mi_network()]). It contains only
+#'   edges that are significant at a false discovery rate.
 #'
-#' @section Which network: On simulated networks of 100 to 300 genes with 50 to 2,000 samples, MRNET on Spearman's
-#'   correlation ranked true edges best of nine estimators and five methods (`inst/bench/network-estimators.R`): its
-#'   area under the precision-recall curve was 0.72 with 200 samples, that of five bins 0.66, that of nearest neighbours
-#'   0.61. It is the default for up to 1,000 genes; for more, the default is ARACNE, which takes less time. Genotypes
-#'   and other levels are counted (`"empirical"`).
+#' @section Number of components: A component is significant if it exceeds the components of data in which the genes are
+#'   independent. These data are made in two ways: values are permuted within genes, or get random signs about the
+#'   medians ([pca_choose_k()]). Batches and covariates are removed from them as from the data. For counts, the
+#'   components are computed from Pearson residuals of a negative binomial model with independent genes, and the
+#'   comparison data are drawn from this model. If there are more than half a million values, the test uses a random
+#'   selection of at least 200 genes.
 #'
-#' @section Which edges: First, edges must be significant: the test is that of [mi_network()], with Benjamini and
-#'   Hochberg's threshold over all pairs of genes. With hundreds of samples, nearly every pair passes, as everything
-#'   depends a little on everything else. `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE
-#'   finds, which drops those that a third gene explains. On the simulated networks, eight in ten of these edges were
-#'   true with 200 samples or more, and half with 50. `Inf` keeps all that are significant, and together with `fdr =
-#'   1` the whole ranking.
+#' @section Permutations for pairs: By default, there are 19 permutations. If none of them contains a pair as good as
+#'   the best pair, there are 99, and then 999, as long as these take at most a minute on one core. There is no test if
+#'   19 permutations take more than 20 minutes. The p-values are as valid as for a fixed number of permutations. If
+#'   there is a batch, information is computed and classes are permuted within batches.
 #'
-#' @param x what [gene_quality()] returned, or data for it.
-#' @param class one category per sample, when `x` is data.
-#' @param k the number of components, by default at most 10; for `estimator = "ksg"`, the number of neighbours.
-#' @param leading how many components to look at further, for outliers and hidden batches; by default those that stand
-#'   out from data without dependence between genes, and at least two.
-#' @param bins the number of bins of equal frequency; by default 3, but 2 for pairs with fewer than 100 samples.
-#'   Levels stay as they are.
-#' @param top how many pairs to keep.
-#' @param permutations number of permutations; for pairs see below.
-#' @param method,estimator see [mi_network()] and [mi_matrix()]; `"auto"`: see below.
-#' @param fdr false discovery rate of edges; 1 for no test.
-#' @param edges `"auto"`, or the number of heaviest edges to keep; see below.
-#' @param genes for the network: names of genes, or how many to take: those with the most information about the class
-#'   or, without one, with the largest spread. `NULL`: as many as `memory` allows.
-#' @param targets for the network: names or numbers of genes; pairs without any of them are not tested and are no edges.
-#' @param run see [weft_run()]. `memory` is the largest number of bytes that matrices of all pairs of genes may take; by
-#'   default 60 % of what is free.
-#' @param seed a whole number; by default the draws come from R's generator.
-#' @param ... not used: any further argument is an error.
-#' @section Hidden batches: `gene_components()` looks along the leading components, with class, batch and covariates
-#'   taken out, for a direction in which samples fall into two groups (at least 80 % of its variance is between them; a
-#'   normal distribution gives 64 %) and which explains a quarter of the variance of a tenth of the genes, and 8 % of
-#'   that of the median one: a regulator that is on in some samples and off in others separates the values of its
-#'   targets, and leaves most genes as they are. A batch that moves fewer than half of the genes is therefore not
-#'   detected. `hidden` then has the samples' `score` and `group`, and a warning says what to do. Groups of biological
-#'   origin look the same: groups are reported for 9 to 13 in 100 simulated sets with two classes that were not given,
-#'   mostly these classes; without classes, they are reported for 2 in 100 (`inst/bench/workflow-levels.R`).
+#' @section Method of the network: We compared nine estimators and five methods on simulated networks of 100 to 300
+#'   genes with 50 to 2,000 samples (`inst/bench/network-estimators.R`). MRNET with Spearman's correlation ranked true
+#'   edges best. With 200 samples, its area under the precision-recall curve was 0.72, compared with 0.66 for five bins
+#'   and 0.61 for nearest neighbours. It is the default for up to 1,000 genes. For more genes, the default is ARACNE,
+#'   which is faster. Genotypes and other levels are counted (`"empirical"`).
 #'
-#' @section Classes along components: `apart` of `gene_components()` has the component on which classes differ most.
-#'   Without batches and covariates its p-value is of an analysis of variance, corrected for the number of components.
-#'   With them, classes are compared within batches: the share of the variance is what the class explains beyond
-#'   batches and covariates, and the p-value is the share of `permutations` of the class within batches in which any
-#'   component has as great a share. Neither the components nor what was taken out of the data depend on the class.
+#' @section Number of edges: All edges must be significant in the test of [mi_network()], adjusted for all pairs by the
+#'   method of Benjamini and Hochberg. With hundreds of samples, nearly all pairs are significant, because all genes
+#'   depend weakly on each other. With `edges = "auto"`, only the edges with the largest weights are kept. Their number
+#'   is the number of edges that ARACNE finds, which removes edges that a third gene explains. In the simulated
+#'   networks, 80 % of these edges were true with 200 samples or more, and half of them with 50 samples. `edges = Inf`
+#'   keeps all significant edges. With `fdr = 1` in addition, the result is the complete ranking.
 #'
-#' @return `gene_components()`: as [pca()], with `leading`, `choice`, where it was not given (its `k` is how many stand
-#'   out), with a class `apart` (`best`, the number of the component, `share`, `p` and `permutations`), `confounding`
-#'   (a data frame as [gene_quality()] has it, with components that follow sequencing depth), and, where there are any,
-#'   `hidden` groups (`score`, `group`, `share` of the variance, share of `genes`, `split`: share of the score's
-#'   variance between the groups); `gene_pairs()`: as [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with
-#'   attributes `fdr`, `cut`, the information that an edge must exceed, and `limited`, a sentence where `memory` left
-#'   genes out.
+#' @section Hidden batches: `gene_components()` searches for two groups of samples along the leading components, after
+#'   removing class, batch and covariates. Two conditions must hold. At least 80 % of the variance along the direction
+#'   is between the groups (64 % for a normal distribution). The direction explains at least a quarter of the variance
+#'   of a tenth of the genes, and 8 % of the variance of the median gene. The second condition excludes single
+#'   regulators, which affect only their targets. As a consequence, a batch that affects fewer than half of the genes is
+#'   not detected. `hidden` contains the `score` and the `group` of each sample, and a warning explains what to do.
+#'   Biological groups cannot be distinguished from batches. In simulations with two classes that were not specified,
+#'   groups were reported in 9 to 13 % of data sets, and mostly corresponded to the classes. Without classes, they were
+#'   reported in 2 % of data sets (`inst/bench/workflow-levels.R`).
+#'
+#' @section Classes and components: The element `apart` of `gene_components()` describes the component on which the
+#'   classes differ most. Without batches and covariates, the p-value is from an analysis of variance, adjusted for the
+#'   number of components. With batches or covariates, the proportion of variance is the part that the class explains in
+#'   addition to them. The p-value is the proportion of `permutations` of the class within batches in which any
+#'   component has at least this proportion. The components and the adjusted data do not depend on the class.
+#'
+#' @param x a result of [gene_quality()], or data for it.
+#' @param class one category per sample, if `x` is data.
+#' @param k the number of components, by default at most 10. For `estimator = "ksg"`, the number of neighbours.
+#' @param leading the number of components that are used for outliers and hidden batches. The default is the number of
+#'   significant components, and at least two.
+#' @param bins the number of bins of equal frequency. The default is 3, or 2 for pairs with fewer than 100 samples.
+#'   Levels are not binned.
+#' @param top the number of pairs to return.
+#' @param permutations the number of permutations.
+#' @param method,estimator see [mi_network()] and [mi_matrix()]; for `"auto"`, see Method of the network.
+#' @param fdr the false discovery rate of edges; 1 for no test.
+#' @param edges `"auto"` or the maximum number of edges; see Number of edges.
+#' @param genes for the network: names of genes, or their number. Genes are selected by their information about the
+#'   class or, without a class, by their spread. `NULL`: as many genes as `memory` allows.
+#' @param targets for the network: names or numbers of genes. Pairs without any of these genes are not tested.
+#' @param run see [weft_run()]. `memory` is the maximum size in bytes of matrices of all pairs of genes. The default is
+#'   60 % of the free memory.
+#' @param seed a whole number. By default, random numbers depend on R's generator.
+#' @param ... must be empty; the functions stop with an error if there are other arguments.
+#' @return `gene_components()` returns a result of [pca()] with these additional elements: `leading`; `choice` (if
+#'   `leading` was not given), whose `k` is the number of significant components; `apart` (if there is a class), with
+#'   `best` (the number of the component), `share`, `p` and `permutations`; `confounding`, as in [gene_quality()]; and
+#'   `hidden` (if there are hidden groups), with `score`, `group`, `share` (of the variance), `genes` (the proportion of
+#'   affected genes) and `split` (the proportion of the variance of the score between the groups).
+#'
+#'   `gene_pairs()` returns a result of [mi_pairs()]. `gene_mi_network()` returns a result of [mi_network()] with the
+#'   attributes `fdr`, `cut` (the minimum information of an edge) and `limited` (a sentence, if genes were excluded
+#'   because of `memory`).
 #' @seealso [gene_network()], [gene_ranking()], [gene_clusters()], [gene_bayes()], [gene_outliers()]
 #' @name gene_steps
 #' @examples

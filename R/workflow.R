@@ -37,7 +37,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' there are too few samples, and the result reports this.
 #'
 #' @section Single cells: If `x` is a [weft_store()] or a sparse matrix of counts with at least `r cells_least` cells
-#'   (or a list of such matrices), [gene_cells()] first combines similar cells to metacells. The metacells are the
+#'   (or a list of such matrices), [gene_cells()] first combines similar cells into metacells. The metacells are the
 #'   samples of all later steps. `class` and `batch` then have one value per cell, and each metacell contains cells from
 #'   one class and batch. The directed network is inferred from the single cells, unless this takes too long or
 #'   metacells predict held-out cells better ([gene_regulation()]). `steps = list(cells = FALSE)` treats each cell as a
@@ -57,7 +57,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' @inheritParams gene_quality
 #' @param x expression data with samples in rows and genes in columns: a matrix, data frame, sparse Matrix or
 #'   DelayedMatrix. Alternatively, a SummarizedExperiment, SingleCellExperiment or another container
-#'   (`?weft_containers`). Genotypes are also possible. Counts of single cells may also be a [weft_store()], a list of
+#'   ([weft_containers]). Genotypes are also possible. Counts of single cells may also be a [weft_store()], a list of
 #'   sparse matrices, or a result of [gene_cells()].
 #' @param class one category per sample, the name of a column of the sample table of the container, or a formula (see
 #'   Design). `NULL` if there are no groups.
