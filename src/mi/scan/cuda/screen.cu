@@ -28,7 +28,7 @@
 #define DIGITS_OF_E 3
 #define SPARE_ITEMS 65536u
 #define OWN_AT_ONCE 8 /* variants of a block that sums columns */
-#define POLL_AFTER 4  /* columns */
+#define POLL_AFTER 2  /* columns */
 
 static size_t round_up(size_t x, size_t to) { return (x + to - 1) / to * to; }
 
