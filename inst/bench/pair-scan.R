@@ -4,7 +4,7 @@
 #   Rscript inst/bench/pair-scan.R levels           share of p <= .05 without interactions, with and without components
 #   Rscript inst/bench/pair-scan.R families         share of data sets without interactions whose least p_fwer is <= .05
 #   Rscript inst/bench/pair-scan.R planted          planted pairs, with components
-#   Rscript inst/bench/pair-scan.R plink            PLINK 1.9 --epistasis, without covariates
+#   Rscript inst/bench/pair-scan.R plink 2000 400   PLINK 1.9 --epistasis, without covariates: values, seconds
 #   Rscript inst/bench/pair-scan.R fastlmm FOLDER   pairs of FaST-LMM's tests: datasets/, expected-Windows/epistasis/
 #   Rscript inst/bench/pair-scan.R gain             seconds beside a loop of lm.fit()
 #   Rscript inst/bench/pair-scan.R check            on a device: the same tables as on the CPU, 40 random data sets
@@ -291,5 +291,5 @@ device_file <- function(n, p, kinds, missing, run) {
 
 asked <- commandArgs(TRUE)
 switch(asked[1L], fits = fits(), levels = levels_of_tests(), families = families(), planted = planted(),
-       plink = plink(), fastlmm = fastlmm(asked[2L]), gain = gain(), check = check(),
-       device = do.call(device, c(as.list(as.numeric(asked[2:3])), asked[-(1:3)])))
+       plink = do.call(plink, as.list(as.numeric(asked[-1]))), fastlmm = fastlmm(asked[2L]), gain = gain(),
+       check = check(), device = do.call(device, c(as.list(as.numeric(asked[2:3])), asked[-(1:3)])))
