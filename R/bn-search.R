@@ -152,7 +152,8 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   counted <- is.null(candidates) || (is.numeric(candidates) && !is.matrix(candidates))
   problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, run$threads)$allowed
   width <- if (counted) candidates %||% (if (all) p else if (gauss) 25 else 30) else p
-  listed <- if (!gauss) min(2e6, 5e9 / max(input$n, 1)) else if (p <= 128) 3e4 else if (all) 0 else 2e6 # small sets
+  thinned <- all && p > 128 && is.null(candidates) && is.null(problem$required) # finds what lists of pairs would
+  listed <- if (!gauss) min(2e6, 5e9 / max(input$n, 1)) else if (p <= 128) 3e4 else if (thinned) 0 else 2e6
   plan <- list(starts = starts, kicks = kicks, listed = listed, key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
   chosen <- list(name = "cpu", reason = "local search runs on the CPU")

@@ -32,7 +32,8 @@ for (p in nodes) {
   run <- weft_run("cuda", devices = devices)
   best <- seconds(function() bn_exact(table, run = run))
   cat(sprintf("%d nodes, %.1f GB of subsets, %d parent sets: best graph %.2f s, score apart by %.2g\n", p,
-              8 * 2^p / 1e9, length(table$score), best$seconds, best$value$score - alone[[1L]]$score - alone[[2L]]$score))
+              8 * 2^p / 1e9, length(table$score), best$seconds,
+              best$value$score - alone[[1L]]$score - alone[[2L]]$score))
   orders <- seconds(function() bn_exact(table, posterior = "order", run = run))
   apart <- vapply(1:2, function(k) {
     max(abs(orders$value$edges[half == k, half == k] - alone[[k]]$edges))

@@ -271,8 +271,8 @@ for (number in seq.int(range[1L], min(utils::tail(range, 1L), nrow(sets)))) {
     row <- data.frame(seed, number, set = name, kind = drawn$kind, method, score = scores[["score"]],
                       bic = scores[["bic"]], seconds = if (failed) NA else round(found$seconds, 3),
                       shd = if (failed) NA else as.integer(bn_compare(found$dag, drawn$dag)$shd_cpdag))
-    cat(sprintf("%d %s: %s %.2f (BIC %.2f), SHD %d, %.2f s\n", as.integer(number), name, method, row$score, row$bic, row$shd,
-                row$seconds))
+    cat(sprintf("%d %s: %s %.2f (BIC %.2f), SHD %d, %.2f s\n", as.integer(number), name, method, row$score, row$bic,
+                row$shd, row$seconds))
     utils::write.table(row, file, sep = ",", row.names = FALSE, append = file.exists(file),
                        col.names = !file.exists(file))
   }
