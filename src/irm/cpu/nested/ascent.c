@@ -47,33 +47,39 @@ static int groups_of(const irm_level *level) { return level->count[0] + level->c
 /* What a round of a large graph must gain, per end of a link, not to be in vain. */
 #define WORTHWHILE 1e-6
 
-/* Level after level; ends after two rounds in vain. */
-weft_status irm_nested_descend(weft_ctx *poll, irm_nested *t, int rounds)
+/* Level after level. */
+weft_status irm_nested_descend_round(weft_ctx *poll, irm_nested *t)
 {
   weft_status st = WEFT_OK;
   const int large = (double) t->ends >= LARGE;
   const double enough = large ? WORTHWHILE * (double) t->ends : 1e-6;
-  int idle = 0;
-  for (int round = 0; round < rounds && idle < 2; round++) {
-    double by = 0;
-    for (int l = 0; l < t->top; l++) {
-      if (l && groups_of(&t->level[l - 1]) <= 2) break;
-      double last = 0, gain;
-      do {
-        gain = last;
-        WEFT_TRY(irm_nested_visit_all(poll, t, l, 1, 1, &last));
-        gain -= last;
-      } while (large && !l && gain > enough && gain > -0.1 * last);
-      by += last + irm_nested_join(t, l);
-      int64_t room = SPLIT_WORK + 2 * t->n;
-      for (int n = groups_of(&t->level[l]); n > 0 && room > 0; n--) {
-        by += irm_nested_split_merge(t, l, 1);
-        room -= t->dealt;
-        if (poll) WEFT_TRY(weft_poll(poll, 0, 1));
-      }
+  double by = 0;
+  for (int l = 0; l < t->top; l++) {
+    if (l && groups_of(&t->level[l - 1]) <= 2) break;
+    double last = 0, gain;
+    do {
+      gain = last;
+      WEFT_TRY(irm_nested_visit_all(poll, t, l, 1, 1, &last));
+      gain -= last;
+    } while (large && !l && gain > enough && gain > -0.1 * last);
+    by += last + irm_nested_join(t, l);
+    int64_t room = SPLIT_WORK + 2 * t->n;
+    for (int n = groups_of(&t->level[l]); n > 0 && room > 0; n--) {
+      by += irm_nested_split_merge(t, l, 1);
+      room -= t->dealt;
+      if (poll) WEFT_TRY(weft_poll(poll, 0, 1));
     }
-    idle = by > -enough ? idle + 1 : 0;
   }
+  t->idle = by > -enough ? t->idle + 1 : 0;
+done:
+  return st;
+}
+
+weft_status irm_nested_descend(weft_ctx *poll, irm_nested *t, int rounds)
+{
+  weft_status st = WEFT_OK;
+  t->idle = 0;
+  for (int round = 0; round < rounds && t->idle < 2; round++) WEFT_TRY(irm_nested_descend_round(poll, t));
 done:
   return st;
 }

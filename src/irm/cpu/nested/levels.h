@@ -66,6 +66,7 @@ typedef struct irm_nested {
   weft_rng rng;
   int64_t sweep;
   uint64_t counter;
+  int idle; /* rounds of a descent in vain, in a row */
   int threads;
   struct irm_nested *views; /* a thread's each: the state with room of its own for what moves; NULL in small graphs */
   int32_t *wanted;          /* where the nodes of a slice would go */

@@ -7,10 +7,12 @@
 #include "irm/cpu/nested/ascent.h"
 #include "irm/cpu/nested/run.h"
 
-/* Links up to which chains run side by side, a sweep between two polls. */
+/* Links up to which chains run side by side, with polls only when all have made a sweep or a round of a descent. */
 #define SMALL_GRAPH 3e5
 /* Sweeps from one descent to the next, and rounds of it; sweeps with all proposals, then only one in LATER_SHARE. */
 enum { DESCENT_EVERY = 10, DESCENT_ROUNDS = 6, FIRST_ROUNDS = 20, EARLY_SWEEPS = 60, LATER_SHARE = 5 };
+/* A sweep of a small graph visits its nodes until there were this many visits, at most MAX_REPEATS times. */
+enum { MIN_VISITS = 10000, MAX_REPEATS = 40 };
 
 static void keep_best(irm_nested *t, weft_irm_chain *chain, double value)
 {
@@ -21,22 +23,53 @@ static void keep_best(irm_nested *t, weft_irm_chain *chain, double value)
   memcpy(chain->best_beta, chain->beta, sizeof chain->beta);
 }
 
-/* A sweep of one chain, from its labels to its labels; the first one begins at the best partition near them. */
-static weft_status one_sweep(weft_ctx *poll, irm_nested *t, const weft_irm_model *model, weft_irm_chain *chain,
-                             int64_t sweep)
+/* The state of a chain at the beginning of a sweep. */
+static void begin_sweep(irm_nested *t, const weft_irm_chain *chain, int64_t sweep)
 {
-  weft_status st = WEFT_OK;
-  const int attempts = sweep <= EARLY_SWEEPS ? model->attempts : (model->attempts + LATER_SHARE - 1) / LATER_SHARE;
-  double by = 0;
+  t->rng.stream = chain->number;
   t->sweep = sweep;
   t->counter = 0;
-  if (sweep % DESCENT_EVERY == 1) {
-    irm_nested_set(t, chain->z, chain->upper);
-    WEFT_TRY(irm_nested_descend(poll, t, sweep == 1 ? FIRST_ROUNDS : DESCENT_ROUNDS));
-    keep_best(t, chain, -irm_nested_length(t));
-    if (sweep == 1) irm_nested_get(t, chain->z, chain->upper);
-  }
   irm_nested_set(t, chain->z, chain->upper);
+}
+
+/* Looks for the best partition near each sample; all chains make a round between two polls. The first sweep begins at
+ * it. */
+static weft_status descend(weft_ctx *ctx, irm_nested *t, int chains, weft_irm_chain *chain, int64_t sweep)
+{
+  weft_status st = WEFT_OK;
+  const int rounds = sweep == 1 ? FIRST_ROUNDS : DESCENT_ROUNDS;
+  for (int c = 0; c < chains; c++) t[c].idle = 0;
+  for (int round = 0; round < rounds; round++) {
+    int left = 0;
+    if (chains == 1) {
+      WEFT_TRY(irm_nested_descend_round(ctx, t));
+    } else {
+      WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 500 * (double) t->ends), dynamic)
+      for (int c = 0; c < chains; c++)
+        if (t[c].idle < 2) irm_nested_descend_round(NULL, &t[c]);
+    }
+    for (int c = 0; c < chains; c++) left += t[c].idle < 2;
+    if (!left) break;
+    WEFT_TRY(weft_poll(ctx, round, rounds));
+  }
+  for (int c = 0; c < chains; c++) {
+    keep_best(&t[c], &chain[c], -irm_nested_length(&t[c]));
+    if (sweep == 1) irm_nested_get(&t[c], chain[c].z, chain[c].upper);
+    irm_nested_set(&t[c], chain[c].z, chain[c].upper);
+  }
+done:
+  return st;
+}
+
+/* The sweep itself, from a chain's labels to its labels. */
+static weft_status one_sweep(weft_ctx *poll, irm_nested *t, const weft_irm_model *model, weft_irm_chain *chain)
+{
+  weft_status st = WEFT_OK;
+  const int attempts = t->sweep <= EARLY_SWEEPS ? model->attempts : (model->attempts + LATER_SHARE - 1) / LATER_SHARE;
+  const int repeats = t->n * MAX_REPEATS < MIN_VISITS ? MAX_REPEATS : (int) (MIN_VISITS / t->n);
+  double by = 0;
+  for (int repeat = 1; repeat < repeats; repeat++)
+    for (int l = 0; l < t->top; l++) WEFT_TRY(irm_nested_visit_all(poll, t, l, 0, 1, &by));
   for (int l = 0; l < t->top; l++) {
     WEFT_TRY(irm_nested_visit_all(poll, t, l, 0, 1, &by));
     for (int n = 0; n < attempts; n++) {
@@ -94,28 +127,27 @@ weft_status weft_irm_nested_run(weft_ctx *ctx, const weft_irm_graph *graph, cons
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const double links = (double) graph->link_count[0];
-  const int beside = links < SMALL_GRAPH && chains > 1 && ctx->threads > 1;
+  const int lanes = links < SMALL_GRAPH && ctx->threads > 1 ? chains : 1;
   irm_nested *t;
   memset(trace->stages, 0, sizeof trace->stages);
-  WEFT_TAKE(t, &mem, (size_t) (beside ? chains : 1));
-  for (int c = 0; c < (beside ? chains : 1); c++)
+  WEFT_TAKE(t, &mem, (size_t) lanes);
+  for (int c = 0; c < lanes; c++) {
     WEFT_TRY(irm_nested_make(ctx, &mem, graph, model->degrees, model->k, model->key, chain[c].number, &t[c]));
-  if (!beside) WEFT_TRY(irm_nested_share(&mem, t, ctx->threads));
+    WEFT_TRY(irm_nested_share(&mem, &t[c], lanes == 1 ? ctx->threads : 1));
+  }
   for (int64_t row = 0; row < sweeps; row++) {
     const int64_t sweep = done + row + 1;
     WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));
-    if (beside) {
-      WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 1000 * links), dynamic)
-      for (int c = 0; c < chains; c++) {
-        one_sweep(NULL, &t[c], model, &chain[c], sweep);
-        record(&t[c], &chain[c], trace, c, row, sweeps, sweep, done);
+    for (int first = 0; first < chains; first += lanes) {
+      for (int c = 0; c < lanes; c++) begin_sweep(&t[c], &chain[first + c], sweep);
+      if (sweep % DESCENT_EVERY == 1) WEFT_TRY(descend(ctx, t, lanes, chain + first, sweep));
+      if (lanes == 1) {
+        WEFT_TRY(one_sweep(ctx, t, model, &chain[first]));
+      } else {
+        WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 1000 * links), dynamic)
+        for (int c = 0; c < chains; c++) one_sweep(NULL, &t[c], model, &chain[c]);
       }
-      continue;
-    }
-    for (int c = 0; c < chains; c++) {
-      t->rng.stream = chain[c].number;
-      WEFT_TRY(one_sweep(ctx, t, model, &chain[c], sweep));
-      record(t, &chain[c], trace, c, row, sweeps, sweep, done);
+      for (int c = 0; c < lanes; c++) record(&t[c], &chain[first + c], trace, first + c, row, sweeps, sweep, done);
     }
   }
 done:
