@@ -4,8 +4,8 @@
 #                                          description lengths beside graph-tool's best of ten (irm-nested.py, where
 #                                          /usr/bin/python3 has it; --runs R: of R), both by its entropy(); X_truth.tsv:
 #                                          NMI
-# Rscript irm-nested.R real                ten real graphs that come with graph-tool: what a default call finds, and
-#                                          what it says of its convergence
+# Rscript irm-nested.R real [NAME...] [--out irm-nested-real.csv]   ten real graphs that come with graph-tool: what a
+#                                          default call finds, and what it says of its convergence
 # Rscript irm-nested.R large NODES LINKS GROUPS [INSIDE]   one planted graph, one chain of one sweep
 library(weft)
 source("inst/bench/bench.R")
@@ -99,19 +99,21 @@ from_collection <- function(name) {
 if (args[1L] == "real") {
   names <- c("karate", "dolphins", "lesmis", "polbooks", "adjnoun", "football", "serengeti-foodweb", "celegansneural",
              "netscience", "polblogs")
-  for (name in if (length(args) > 1L) args[-1L] else names) {
+  asked <- setdiff(args[-1L], c("--out", option("out", "")))
+  rows <- lapply(if (length(asked)) asked else names, function(name) {
     graph <- from_collection(name)
     started <- proc.time()
     fit <- irm(graph$links, graph$type, prior = irm_prior(degrees = "compare"), seed = 1, control = list(dim = graph$n),
                run = weft_run("cpu", progress = FALSE))
-    seconds <- proc.time() - started
-    cat(sprintf("%s: %.0f nodes, %d links, %s; %d groups, levels %s; with degrees %.1f, without %.1f nats; ", name,
-                graph$n, nrow(graph$links), graph$type, max(fit$row_cluster),
-                paste(apply(fit$levels$row, 2L, max), collapse = " "), fit$compared$description_length[1L],
-                fit$compared$description_length[2L]))
-    cat(sprintf("NMI of chains %.2f; %.0f s (processors %.0f)\n  %s\n", fit$nmi$nmi, seconds[[3L]], sum(seconds[1:2]),
-                weft:::rhat_text(fit)))
-  }
+    row <- data.frame(graph = name, nodes = graph$n, links = nrow(graph$links), type = graph$type,
+                      levels = paste(apply(fit$levels$row, 2L, max), collapse = " "),
+                      with_degrees = round(fit$compared$description_length[1L], 1),
+                      without = round(fit$compared$description_length[2L], 1), nmi = round(fit$nmi$nmi, 2),
+                      processor_seconds = round(sum((proc.time() - started)[1:2]), 1), says = weft:::rhat_text(fit))
+    cat(do.call(paste, c(row, sep = "; ")), "\n")
+    row
+  })
+  if (nzchar(option("out", ""))) utils::write.csv(do.call(rbind, rows), option("out", ""), row.names = FALSE)
 }
 
 if (args[1L] == "graphs") for (file in setdiff(args[-1L], c("--runs", option("runs", "")))) {

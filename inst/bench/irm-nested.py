@@ -28,6 +28,8 @@ for column in levels.T:
     below = column
 state = gt.NestedBlockState(g, bs=bs, state_args=dict(deg_corr=True))
 print("  weft's partition by graph-tool: %.2f" % state.entropy())
+if runs == 0:
+    sys.exit()
 lengths, groups, started = [], [], time.time()
 for seed in range(runs):
     gt.seed_rng(seed + 1)
