@@ -94,11 +94,11 @@ typedef struct weft_kernel_ops {
    * w k (x - q)_j for each dimension, and of w k sum_j each[j] (x - q)_j^2. On a device: the
    * kernels of R's `slopes_there`, and up to WEFT_KERNEL_SLOPE_DIMS dimensions. */
   weft_status (*slopes)(weft_ctx *ctx, const weft_kernel_task *task, const double *each, double *out);
-  /* Of the Gaussian kernel and one column of weights, nothing left out: the sums of w k, and where `scale` is not NULL
-   * slopes, sums of w k (x - q)_j scale_j, each dimension's together; moved: queries moved by their slopes over
-   * their sums. On a device, points may be columns. bounds: for each query the error of the sum, over
-   * the sum, and that of a slope in bandwidths, over the sum; infinite where there is no bound. On a device: up to
-   * WEFT_KERNEL_GAUSSIAN_DIMS dimensions. */
+  /* Sums w k of the Gaussian kernel, one column of weights, with all references; with a `scale` slopes too, sums of
+   * w k (x - q)_j scale_j, each dimension's together; moved: queries moved by their slopes over their sums. On a
+   * device, points may be columns. bounds: the error of each query's sum, over the sum, then those of its slopes in
+   * bandwidths, over the sum; infinite where there is no bound. On a device: up to WEFT_KERNEL_GAUSSIAN_DIMS
+   * dimensions. */
   weft_status (*gaussian)(weft_ctx *ctx, const weft_kernel_task *task, const double *scale, int moved, double *out,
                           double *slopes, double *bounds);
   /* Sums over all pairs no farther apart than `reach`, over a grid, where one suits; *done = 0: nothing was done. */

@@ -1,20 +1,23 @@
 /* Gaussian sums and their slopes on tensor cores, with bounds relative to each sum (gaussian_tensor.cuh has the sums).
  *
- * With u = 2^-23, r a distance in bandwidths, and all addends of a product of tensor cores cut at the last of 24 bits
- * of the largest of them: A point's coordinates are off by |Δ| = |z - a - b|, which is found for each query, and at
- * most for all references: the exponent by r √(log2 e) |Δ| + |Δ|² / 2. Sums of products a a less half squares are
- * exact. Other products are at most (|z_q| + |z_x| + √d grid / 2) √d grid / 2, and their sum is off by 17 u of that for
- * each step of 16, 3 steps for 16 dimensions; |z_x| <= |z_q| + r √(log2 e). The two sums are added with an error of u /
- * 2 of the result, which is 26 - r² log2(e) / 2, and 2^t is off by 4 u at most. So a value is off by a0 + a1 r + a2 r²
- * of itself. For R with exp(-R² / 2) = S / (100 W), S the sum and W all weights, terms beyond R add at most (a0 + a1 R
- * + a2 R²) S / 100. So the sum is off by 1.01 (a0 + a1 R + a2 R²), and by 20 u as 32 numbers are added in float. Of a
- * slope sum w k (x_j - q_j) the error is at most sum w k r (a0 + a1 r + a2 r²), where sum w k r² is known from the sum
- * of p t, and sum w k r at most √(S sum w k r²). Terms p V_j are added by 4 steps of 17 u for 64 references and 16
- * additions in float; p and V_j in two 16-bit floats are off by less than 4 u. |V_j| <= |q_j| + r. What leaves q_j S
- * from it has the error of S in adding times |q_j|. The smaller 16-bit float of p ends at 2^-51 of the value of a pair
- * at distance 0. References beyond the grid count as none. Their values are at most exp(-ρ²/2), ρ = (|nearest of them|
- * - |q|) / √(log2 e); those whose weights are below 2^-40 of the greatest are added to the bound. Queries beyond the
- * grid have no bound. */
+ * With u = 2^-23 and r a distance in bandwidths:
+ *   Addends of a product of tensor cores are cut at the last of 24 + e bits of the largest one, e being found by a
+ *   probe, and the sum at its 24th: a step of 16 is off by v = (17 / 2^e + 1) u of its largest addend.
+ *   A point's coordinates are off by |D| = |z - a - b|, which is found for each query and, at most, for all references:
+ *   exponents are off by r s |D| + |D|^2 / 2, s = sqrt(log2 e). Sums of products a a less half squares are exact. The
+ *   others are sums of numbers that are at most (2 |z_q| + s r) g in all, g = sqrt(d) grid / 2, in 2 or 3 steps for 16
+ *   dimensions, each off by v. Up to 16 dimensions z_q b is a product of one 16-bit float for z_q, and what this
+ *   leaves, of known length c, adds c g. The two sums are added, off by u / 2 of the result, and 2^t by 4 u at most. So
+ *   a value is off by a0 + a1 r + a2 r^2 of itself.
+ *   For R with exp(-R^2 / 2) = S / (1000 W), S the sum and W all weights, terms beyond R add at most
+ *   (a0 + a1 R + a2 R^2) S / 1000 to the error of the sum, which is 1.03 (a0 + a1 R + a2 R^2) S, and 20 u S as 32
+ *   numbers are added in float.
+ *   A slope, sum w k (x_j - q_j) in bandwidths, is off by sum w k r (a0 + a1 r + a2 r^2). Q = sum w k r^2 comes from a
+ *   pass before, or is at most R^2 (S - own weight) where the query is a reference; sum w k r <= sqrt(S Q). Terms p
+ * V_j, |V_j| <= |q_j| + r, are added in 4 steps of v and 16 times in float; p and V_j are pairs of 16-bit floats, off
+ * by less than 4 u. q_j S is subtracted, S with its error of adding. The smaller float of p ends at 2^-25. References
+ * beyond the grid count as none: their values are at most exp(-y^2 / 2), y = (|nearest of them| - |q|) / s. Weights
+ * below 2^-40 of the greatest are added to the bound. Queries beyond the grid have no bound. */
 #include "kernel/cuda/host.cuh"
 #include "kernel/cuda/direct/gaussian.cuh"
 #include "kernel/cuda/direct/gaussian_tensor.cuh"

@@ -32,8 +32,8 @@ __host__ __device__ constexpr int gauss_words(int blocks, bool slopes) { return 
 /* Whether z_q b_x is a product of one 16-bit float: where it saves much, and side by side bounds are small. */
 __host__ __device__ constexpr bool gauss_coarse(int blocks) { return blocks <= 2; }
 
-/* What came out of preparing points: of references, how many are left out because they are too far from the centre, or
- * faint; the nearest of the first; the longest rounding of a point. The last two are floats' bits. */
+/* References that are left out: those too far from the centre, of which the nearest is so far, and faint ones; and the
+ * longest rounding of a reference. `nearest` and `rounding` are floats' bits. */
 struct gauss_left_out {
   unsigned long long far, faint;
   unsigned nearest, rounding;
@@ -142,8 +142,8 @@ __global__ void gauss_references(const gauss_scheme s, const gauss_points x, con
   }
 }
 
-/* Of a query: GAUSS_TOP less half its square, on the grid; the rest of the square; the lengths of its rounding and of
- * what one 16-bit float leaves of it; its length, infinite beyond the grid; the longest of its coordinates; `shift`, by
+/* A query: GAUSS_TOP less half its square, on the grid; the rest of the square; the lengths of its rounding and of what
+ * one 16-bit float leaves of it; its length, infinite beyond the grid; the longest of its coordinates; `shift`, by
  * which exponents are larger; and sum p r² over sum p, GAUSS_OWN where all weights are 1 and it is a reference. */
 struct gauss_query {
   float start, rest, off, coarse, length, longest, shift, square;
@@ -234,7 +234,7 @@ struct gauss_args {
   int64_t stride;
 };
 
-/* What is summed: p, p and p t, or p and p z_j. */
+/* Sums are made of p, of p and p t, or of p and p z_j. */
 enum gauss_mode { GAUSS_SUMS, GAUSS_SQUARES, GAUSS_SLOPES };
 __host__ __device__ constexpr int gauss_columns(gauss_mode mode, int d)
 {
@@ -262,7 +262,7 @@ __device__ static inline void gauss_product_of_8(float d[4], unsigned a0, unsign
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-/* How many bits beyond a float's a product of tensor cores keeps: 16 addends of 2^-23-bits beside 1 are not lost. */
+/* Finds how many bits products of tensor cores keep beyond a float's: whether 16 small addends beside 1 are lost. */
 __global__ void gauss_probe(gauss_left_out *left)
 {
   const float one[4] = { 1, 1, 1, 1 };
