@@ -311,45 +311,125 @@ __device__ static inline void gauss_await_copies()
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+/* Begins to copy a tile. */
+template <int WORDS, int THREADS> __device__ static inline void gauss_fetch(unsigned *to, const unsigned *from)
+{
+#  pragma unroll
+  for (int k = 0; k < (WORDS / 4 + THREADS - 1) / THREADS; k++) {
+    const int at = k * THREADS + (int) threadIdx.x;
+    if (at < WORDS / 4) gauss_copy((uint4 *) to + at, (const uint4 *) from + at);
+  }
+}
+
+/* This lane's words of 8 references. */
+template <int BLOCKS>
+__device__ static inline void gauss_load(unsigned (&x)[2 * BLOCKS], const unsigned *group, int lane)
+{
+  constexpr int VECTOR = BLOCKS & 1 ? 2 : 4;
+#  pragma unroll
+  for (int b = 0; b < 2 * BLOCKS; b += VECTOR) {
+    const unsigned *from = group + b * 32 + lane * VECTOR;
+    if (VECTOR == 4) {
+      const uint4 v = *(const uint4 *) from;
+      x[b] = v.x, x[b + 1] = v.y, x[(b + 2) % (2 * BLOCKS)] = v.z, x[(b + 3) % (2 * BLOCKS)] = v.w;
+    } else {
+      const uint2 v = *(const uint2 *) from;
+      x[b] = v.x, x[b + 1] = v.y;
+    }
+  }
+}
+
+/* Queries of a warp's strip, as its lanes have them. */
+template <int BLOCKS> struct gauss_strip {
+  unsigned high[BLOCKS][2], low[BLOCKS][2], both[BLOCKS][2];
+  float start[2];
+};
+
+/* t of 16 queries by 8 references: the sum that is exact, and what is left. */
+template <int BLOCKS>
+__device__ static inline void gauss_exponents(float t[4], const gauss_strip<BLOCKS> &q, const unsigned *x,
+                                              const float4 &rest, const float2 &norm)
+{
+  const float begun[4] = { rest.x, rest.y, rest.z, rest.w };
+  float whole[4] = { q.start[0] + norm.x, q.start[0] + norm.y, q.start[1] + norm.x, q.start[1] + norm.y };
+  gauss_products<BLOCKS>(t, q.low, x, begun);
+  if (gauss_coarse(BLOCKS))
+    gauss_products<BLOCKS>(t, q.both, x + BLOCKS, t);
+  else {
+    gauss_products<BLOCKS>(t, q.high, x + BLOCKS, t);
+    gauss_products<BLOCKS>(t, q.low, x + BLOCKS, t);
+  }
+  gauss_products<BLOCKS>(whole, q.high, x, whole);
+#  pragma unroll
+  for (int e = 0; e < 4; e++) t[e] = whole[e] + t[e];
+}
+
+/* A pair of values as two pairs of 16-bit floats. */
+__device__ static inline void gauss_halves(float first, float second, unsigned *high, unsigned *low)
+{
+  const __half2 h = __floats2half2_rn(first, second);
+  const float2 back = __half22float2(h);
+  *high = *(const unsigned *) &h;
+  *low = gauss_pair(first - back.x, second - back.y);
+}
+
+/* Adds floats to a thread's sums in double, from `slot` on, and clears them; returns the slot behind. */
+template <int COUNT, int THREADS> __device__ static inline double *gauss_keep(double *slot, float *x)
+{
+#  pragma unroll
+  for (int k = 0; k < COUNT; k++) slot[k * THREADS] += (double) x[k], x[k] = 0;
+  return slot + COUNT * THREADS;
+}
+
+/* Writes a strip's sums of p, and of p t, which four lanes have parts of, and of p z_j. */
+template <int SIDES, int THREADS, bool SQUARES>
+__device__ static inline const double *gauss_store(const double *slot, const gauss_args &args, double *out, int lane)
+{
+  const int t = lane & 3;
+  out += lane >> 2;
+#  pragma unroll
+  for (int k = 0; k < (SQUARES ? 4 : 2); k++) {
+    double s = *slot;
+    slot += THREADS;
+    s += __shfl_xor_sync(~0u, s, 1);
+    s += __shfl_xor_sync(~0u, s, 2);
+    if (t == 0) out[(k >> 1) * args.stride + 8 * (k & 1)] = s;
+  }
+#  pragma unroll
+  for (int k = 0; k < 4 * SIDES; k++, slot += THREADS) {
+    const int j = k / 4 * 8 + 2 * t + (k & 1);
+    if (j < args.d) out[(int64_t) (1 + j) * args.stride + 8 * (k >> 1 & 1)] = *slot;
+  }
+  return slot;
+}
+
 /* A block has 16 MT queries in each of its WARPS, and goes through a chunk of tiles. */
 template <int BLOCKS, int MT, int WARPS, int RESIDENT, gauss_mode MODE>
 __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_args args)
 {
   constexpr bool SLOPES = MODE == GAUSS_SLOPES, SQUARES = MODE == GAUSS_SQUARES;
-  constexpr int THREADS = 32 * WARPS, WORDS = gauss_words(BLOCKS, SLOPES), VECTOR = BLOCKS & 1 ? 2 : 4;
+  constexpr int THREADS = 32 * WARPS, WORDS = gauss_words(BLOCKS, SLOPES);
   constexpr int SIDES = SLOPES ? BLOCKS : 0, SLOTS = gauss_slots(BLOCKS, MT, MODE);
   const float zero[4] = { 0, 0, 0, 0 };
   extern __shared__ __align__(16) unsigned gauss_shared[];
-  unsigned *stages = gauss_shared;
   double *slots = (double *) (gauss_shared + GAUSS_STAGES * WORDS) + threadIdx.x;
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  const int64_t strip = ((int64_t) blockIdx.y * WARPS + warp) * MT;
+  const int lane = threadIdx.x & 31, t = lane & 3;
+  const int64_t strip = ((int64_t) blockIdx.y * WARPS + (threadIdx.x >> 5)) * MT;
   const int64_t from = blockIdx.x * args.chunk, end = from + args.chunk < args.all ? from + args.chunk : args.all;
-  unsigned high[MT][BLOCKS][2], low[MT][BLOCKS][2], both[MT][BLOCKS][2];
-  float start[MT][2], sum[MT][2], sum_t[MT][2], sums[MT][SIDES + 1][4];
-  const auto fetch = [&](int64_t tile) {
-    if (tile < end) {
-      const uint4 *source = (const uint4 *) (args.tiles + tile * args.stride_words);
-      uint4 *to = (uint4 *) (stages + (tile - from) % GAUSS_STAGES * WORDS);
-#  pragma unroll
-      for (int k = 0; k < (WORDS / 4 + THREADS - 1) / THREADS; k++)
-        if (k * THREADS + (int) threadIdx.x < WORDS / 4)
-          gauss_copy(to + k * THREADS + threadIdx.x, source + k * THREADS + threadIdx.x);
-    }
-    gauss_copies_begun();
-  };
+  gauss_strip<BLOCKS> q[MT];
+  float sum[MT][2], sum_t[MT][2], sums[MT][SIDES + 1][4];
 #  pragma unroll
   for (int m = 0; m < MT; m++) {
     const unsigned *words = args.words + (strip + m) * 6 * BLOCKS * 32 + lane;
 #  pragma unroll
     for (int half = 0; half < 2; half++) {
-      start[m][half] = args.about[(strip + m) * 16 + half * 8 + g].start;
+      q[m].start[half] = args.about[(strip + m) * 16 + half * 8 + (lane >> 2)].start;
       sum[m][half] = sum_t[m][half] = 0;
 #  pragma unroll
       for (int b = 0; b < BLOCKS; b++) {
-        high[m][b][half] = words[(2 * b + half) * 32];
-        low[m][b][half] = words[(2 * BLOCKS + 2 * b + half) * 32];
-        if (gauss_coarse(BLOCKS)) both[m][b][half] = words[(4 * BLOCKS + 2 * b + half) * 32];
+        q[m].high[b][half] = words[(2 * b + half) * 32];
+        q[m].low[b][half] = words[(2 * BLOCKS + 2 * b + half) * 32];
+        if (gauss_coarse(BLOCKS)) q[m].both[b][half] = words[(4 * BLOCKS + 2 * b + half) * 32];
       }
     }
 #  pragma unroll
@@ -360,12 +440,20 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
 #  pragma unroll
   for (int k = 0; k < SLOTS; k++) slots[k * THREADS] = 0;
 #  pragma unroll
-  for (int k = 0; k < GAUSS_STAGES - 1; k++) fetch(from + k);
+  for (int k = 0; k < GAUSS_STAGES - 1; k++) {
+    if (from + k < end)
+      gauss_fetch<WORDS, THREADS>(gauss_shared + k * WORDS, args.tiles + (from + k) * args.stride_words);
+    gauss_copies_begun();
+  }
   for (int64_t tile = from; tile < end; tile++) {
+    const int64_t next = tile + GAUSS_STAGES - 1;
     gauss_await_copies();
     __syncthreads();
-    fetch(tile + GAUSS_STAGES - 1);
-    const unsigned *here = stages + (tile - from) % GAUSS_STAGES * WORDS;
+    if (next < end)
+      gauss_fetch<WORDS, THREADS>(gauss_shared + (next - from) % GAUSS_STAGES * WORDS,
+                                  args.tiles + next * args.stride_words);
+    gauss_copies_begun();
+    const unsigned *here = gauss_shared + (tile - from) % GAUSS_STAGES * WORDS;
     const float4 *rests = (const float4 *) (here + 512 * BLOCKS);
     const float2 *norms = (const float2 *) (here + 512 * BLOCKS + 128);
     const uint4 *values = (const uint4 *) (here + 512 * BLOCKS + 192);
@@ -374,65 +462,39 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
     for (int m = 0; m < MT; m++) run[m][0] = run[m][1] = run_t[m][0] = run_t[m][1] = 0;
 #  pragma unroll
     for (int k = 0; k < GAUSS_TILE / 16; k++) {
-      unsigned p_high[MT][4], p_low[MT][4];
+      unsigned high[MT][4], low[MT][4]; /* of p */
 #  pragma unroll
       for (int side = 0; side < 2; side++) {
+        const int group = 2 * k + side;
+        const float4 left = rests[group * 4 + t];
+        const float2 norm = norms[group * 4 + t];
         unsigned x[2 * BLOCKS];
-        const unsigned *source = here + (2 * k + side) * 64 * BLOCKS + lane * VECTOR;
-#  pragma unroll
-        for (int b = 0; b < 2 * BLOCKS; b += VECTOR) {
-          if (VECTOR == 4) {
-            const uint4 v = *(const uint4 *) (source + b * 32);
-            x[b] = v.x, x[b + 1] = v.y, x[(b + 2) % (2 * BLOCKS)] = v.z, x[(b + 3) % (2 * BLOCKS)] = v.w;
-          } else {
-            const uint2 v = *(const uint2 *) (source + b * 32);
-            x[b] = v.x, x[b + 1] = v.y;
-          }
-        }
-        const float4 left = rests[(2 * k + side) * 4 + t];
-        const float2 norm = norms[(2 * k + side) * 4 + t];
-        const float begun[4] = { left.x, left.y, left.z, left.w };
+        gauss_load<BLOCKS>(x, here + group * 64 * BLOCKS, lane);
 #  pragma unroll
         for (int m = 0; m < MT; m++) {
-          float whole[4] = { start[m][0] + norm.x, start[m][0] + norm.y, start[m][1] + norm.x, start[m][1] + norm.y };
-          float small[4], p[4];
-          gauss_products<BLOCKS>(small, low[m], x, begun);
-          if (gauss_coarse(BLOCKS))
-            gauss_products<BLOCKS>(small, both[m], x + BLOCKS, small);
-          else {
-            gauss_products<BLOCKS>(small, high[m], x + BLOCKS, small);
-            gauss_products<BLOCKS>(small, low[m], x + BLOCKS, small);
-          }
-          gauss_products<BLOCKS>(whole, high[m], x, whole);
+          float exponent[4], p[4];
+          gauss_exponents<BLOCKS>(exponent, q[m], x, left, norm);
 #  pragma unroll
           for (int e = 0; e < 4; e++) {
-            const float exponent = whole[e] + small[e];
-            p[e] = gauss_exp2(exponent);
+            p[e] = gauss_exp2(exponent[e]);
             run[m][e >> 1] += p[e];
-            if (SQUARES) run_t[m][e >> 1] = fmaf(p[e], exponent, run_t[m][e >> 1]);
+            if (SQUARES) run_t[m][e >> 1] = fmaf(p[e], exponent[e], run_t[m][e >> 1]);
           }
           if (SLOPES) {
-#  pragma unroll
-            for (int half = 0; half < 2; half++) {
-              const __half2 h = __floats2half2_rn(p[2 * half], p[2 * half + 1]);
-              const float2 back = __half22float2(h);
-              p_high[m][2 * side + half] = *(const unsigned *) &h;
-              p_low[m][2 * side + half] = gauss_pair(p[2 * half] - back.x, p[2 * half + 1] - back.y);
-            }
+            gauss_halves(p[0], p[1], &high[m][2 * side], &low[m][2 * side]);
+            gauss_halves(p[2], p[3], &high[m][2 * side + 1], &low[m][2 * side + 1]);
           }
         }
       }
-      if (SLOPES) {
 #  pragma unroll
-        for (int b = 0; b < SIDES; b++) {
-          const uint4 v = values[(k * BLOCKS + b) * 32 + lane];
+      for (int b = 0; b < SIDES; b++) {
+        const uint4 v = values[(k * BLOCKS + b) * 32 + lane];
 #  pragma unroll
-          for (int m = 0; m < MT; m++) {
-            const unsigned *h = p_high[m], *l = p_low[m];
-            gauss_product(main[m][b], h[0], h[1], h[2], h[3], v.x, v.y, k ? main[m][b] : zero);
-            gauss_product(rest[m][b], l[0], l[1], l[2], l[3], v.x, v.y, k ? rest[m][b] : zero);
-            gauss_product(rest[m][b], h[0], h[1], h[2], h[3], v.z, v.w, rest[m][b]);
-          }
+        for (int m = 0; m < MT; m++) {
+          const unsigned *h = high[m], *l = low[m];
+          gauss_product(main[m][b], h[0], h[1], h[2], h[3], v.x, v.y, k ? main[m][b] : zero);
+          gauss_product(rest[m][b], l[0], l[1], l[2], l[3], v.x, v.y, k ? rest[m][b] : zero);
+          gauss_product(rest[m][b], h[0], h[1], h[2], h[3], v.z, v.w, rest[m][b]);
         }
       }
     }
@@ -449,36 +511,15 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
     double *slot = slots;
 #  pragma unroll
     for (int m = 0; m < MT; m++) {
-#  pragma unroll
-      for (int half = 0; half < 2; half++) {
-        *slot += (double) sum[m][half], slot += THREADS, sum[m][half] = 0;
-        if (SQUARES) *slot += (double) sum_t[m][half], slot += THREADS, sum_t[m][half] = 0;
-      }
-#  pragma unroll
-      for (int b = 0; b < SIDES; b++)
-#  pragma unroll
-        for (int e = 0; e < 4; e++) *slot += (double) sums[m][b][e], slot += THREADS, sums[m][b][e] = 0;
+      slot = gauss_keep<2, THREADS>(slot, sum[m]);
+      if (SQUARES) slot = gauss_keep<2, THREADS>(slot, sum_t[m]);
+      slot = gauss_keep<4 * SIDES, THREADS>(slot, sums[m][0]);
     }
   }
-  double *slot = slots, *out = args.partial + blockIdx.x * (int64_t) gauss_columns(MODE, args.d) * args.stride;
+  const double *slot = slots;
+  double *out = args.partial + blockIdx.x * (int64_t) gauss_columns(MODE, args.d) * args.stride + strip * 16;
 #  pragma unroll
-  for (int m = 0; m < MT; m++) {
-    const int64_t row = (strip + m) * 16 + g;
-#  pragma unroll
-    for (int k = 0; k < (SQUARES ? 4 : 2); k++) {
-      double s = *slot;
-      slot += THREADS;
-      s += __shfl_xor_sync(~0u, s, 1);
-      s += __shfl_xor_sync(~0u, s, 2);
-      const int half = SQUARES ? k >> 1 : k;
-      if (t == 0) out[(SQUARES ? k & 1 : 0) * args.stride + row + 8 * half] = s;
-    }
-#  pragma unroll
-    for (int k = 0; k < 4 * SIDES; k++, slot += THREADS) {
-      const int j = k / 4 * 8 + 2 * t + (k & 1);
-      if (j < args.d) out[(int64_t) (1 + j) * args.stride + row + 8 * (k >> 1 & 1)] = *slot;
-    }
-  }
+  for (int m = 0; m < MT; m++) slot = gauss_store<SIDES, THREADS, SQUARES>(slot, args, out + 16 * m, lane);
 }
 #else
 template <int BLOCKS, int MT, int WARPS, int RESIDENT, gauss_mode MODE> __global__ void gauss_sums(const gauss_args) {}
