@@ -1,6 +1,6 @@
-# A CUDA object without a toolkit, in the user's own folder, from where it is opened: built of the sources that the
-# installed package carries, by NVIDIA's compiler, which comes as Python wheels; or taken from a file, where it was built
-# elsewhere (R/install-cuda-file.R).
+# A CUDA object without a toolkit, in the user's own folder, from where it is opened. It is built of the sources that
+# the installed package carries, by NVIDIA's compiler, which comes as Python wheels; or it was built elsewhere and is
+# taken from a file (R/install-cuda-file.R).
 
 # What is fetched, in megabytes: what the object is compiled and linked with, and no more. The SHA-256 of each wheel, by
 # processor: pip refuses any other file, wherever it comes from.
@@ -58,7 +58,8 @@ least_driver <- 580 # of CUDA 13
 #' @param ask whether to ask before anything is fetched. In scripts it must be `FALSE`.
 #' @param from a folder with the wheels, from which pip then takes them without a network; or an object that was built
 #'   elsewhere: a file, or an address that begins with `https://`.
-#' @param sha256 the SHA-256 that such a file must have; by default, what the file `from` with `.sha256` at its end says.
+#' @param sha256 the SHA-256 that such a file must have; by default, the one in the file beside it whose name has
+#'   `.sha256` at its end.
 #' @param remove delete what an earlier call built.
 #' @param quiet do not show what pip, configure and make say.
 #' @return The path of the object, invisibly; `NULL` when the answer was no, or it was removed.

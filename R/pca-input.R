@@ -253,8 +253,8 @@ pca_scaling <- function(center, scale, col_weights) {
 
 as_form <- function(made, center, scale, weights, col_weights, total) {
   list(
-    native = list(center = made$center, factor = made$factor, row = if (!is.null(weights)) sqrt(weights), missing = NULL,
-                  single = FALSE, own = FALSE),
+    native = list(center = made$center, factor = made$factor, row = if (!is.null(weights)) sqrt(weights),
+                  missing = NULL, single = FALSE, own = FALSE),
     center = if (isFALSE(center)) FALSE else made$center,
     scale = if (isFALSE(scale) && is.null(col_weights)) FALSE else made$divide,
     exponent = made$exponent, total = made$total, df = max(1, total - 1), constant = made$constant

@@ -64,7 +64,8 @@ predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) 
   source <- as_source(newdata, NULL, "newdata", stored = type == "rows")
   x <- if (source$kind == "frame") frame_matrix(source$data, "newdata") else source$data
   if (is.null(dim(x)) && is.numeric(x)) x <- if (type == "rows") t(x) else cbind(x)
-  if (!source$kind %in% c("sparse", "delayed", "store", "genotypes") && !(is.matrix(x) && (is.numeric(x) || is.logical(x)))) {
+  if (!source$kind %in% c("sparse", "delayed", "store", "genotypes") &&
+      !(is.matrix(x) && (is.numeric(x) || is.logical(x)))) {
     abort_input("`newdata` must be a numeric matrix, data frame or Matrix, a store or a `plink_file()`.",
                 x = paste0("It is ", describe(newdata), "."))
   }

@@ -51,7 +51,8 @@
 #' seen[cbind(1:20, rep(1:4, 5))] <- NA
 #' pca(seen, k = 2, na = "em")
 pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"), center = TRUE, scale = FALSE,
-                weights = NULL, na = c("fail", "mean", "em"), assay = NULL, control = list(), seed = NULL, run = NULL, ...) {
+                weights = NULL, na = c("fail", "mean", "em"), assay = NULL, control = list(), seed = NULL, run = NULL,
+                ...) {
   run <- as_run(run, ranks = TRUE, dry_run = TRUE)
   ranks <- join_ranks(run$ranks, "pca", c(each_rank, "x", "weights", "block_size"))
   control <- check_control(control, pca_control)
@@ -237,7 +238,8 @@ pca_native <- function(source, form, job, single, control) {
   none <- which(native$row == 0)
   if (length(none) && source$kind == "genotypes") {
     native["row"] <- list(NULL)
-    solved$outside <- .Call(C_weft_pca_times, native_source(source), native, solved$v, FALSE, control)[none, , drop = FALSE]
+    all <- .Call(C_weft_pca_times, native_source(source), native, solved$v, FALSE, control)
+    solved$outside <- all[none, , drop = FALSE]
   }
   c(solved, list(form = form))
 }

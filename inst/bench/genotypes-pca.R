@@ -89,15 +89,15 @@ tryCatch({
     m <- tapply(s, population, mean)
     sum(tabulate(population) * (m - mean(s))^2) / sum((s - mean(s))^2)
   })
-  cat(sprintf("%.0f passes, %.2f s each, %d blocks, residuals up to %.1e, converged %s; explained %.3f; d %.4g to %.4g\n",
-              fit$passes, seconds / fit$passes, max(fit$iterations), max(fit$residual), all(fit$converged), min(between),
-              max(fit$d), min(fit$d)))
+  cat(sprintf("%.0f passes, %.2f s each, %d blocks, residuals up to %.1e, converged %s; ", fit$passes,
+              seconds / fit$passes, max(fit$iterations), max(fit$residual), all(fit$converged)),
+      sprintf("explained %.3f; d %.4g to %.4g\n", min(between), max(fit$d), min(fit$d)), sep = "")
   status <- if (file.exists("/proc/self/status")) readLines("/proc/self/status")
   cat(grep("VmHWM|RssFile|RssShmem|RssAnon", status, value = TRUE), sep = "\n")
   if (option("check", "no") == "yes") {
     whole <- pca(as.matrix(x), k, na = "mean", scale = "allele", seed = 1, run = "cpu")
+    apart <- function(a, b) max(abs(abs(a) - abs(b))) / max(abs(b))
     cat(sprintf("beside the matrix in memory: d %.1e, loadings %.1e, scores %.1e apart\n",
-                max(abs(fit$d / whole$d - 1)), max(abs(abs(fit$rotation) - abs(whole$rotation))) / max(abs(whole$rotation)),
-                max(abs(abs(fit$x) - abs(whole$x))) / max(abs(whole$x))))
+                max(abs(fit$d / whole$d - 1)), apart(fit$rotation, whole$rotation), apart(fit$x, whole$x)))
   }
 }, finally = leave())

@@ -108,14 +108,14 @@ static void cost_stored(const weft_pca_sizes *sizes, double threads, const weft_
 /* ---- genotypes in a file ---- */
 
 /* Two bits each, which stay as they are: in the system's memory for the file, or on a device after one reading. A
- * product decodes them on its way, which takes a core half as long as a product with 32 vectors; on a device the tensor
- * cores for doubles bind. There the Gram matrix would be made by products with unit vectors. */
+ * product decodes them on its way, a fifth of a product with 32 vectors on a core; on a device the tensor cores for
+ * doubles bind. There the Gram matrix would be made by products with unit vectors. */
 static void cost_genotypes(const weft_pca_sizes *sizes, double threads, const weft_slowness *slow, method_cost *out)
 {
   const double cells = sizes->cells, k = sizes->k, near = near_of(sizes), b = block_of(k),
                blocks = usual_blocks(near, k);
-  const double counted = weft_on_core(slow, cells * 2e-11 / threads), bytes = 8 * 13 * b * (sizes->n + sizes->p);
-  const double product = cells * (2e-10 + 4.2e-11 * b), there = cells * 2 * b / 4e13;
+  const double counted = weft_on_core(slow, cells * 2.6e-10 / threads), bytes = 8 * 13 * b * (sizes->n + sizes->p);
+  const double product = cells * (2e-10 + 4.2e-11 * b), there = cells * 2 * b / 4.8e13;
   const block_seconds one = seconds_of_blocks(sizes);
   const double sent = weft_launching(slow, 0.05) + weft_sent(slow, cells / 4) + weft_fetched(slow, 16 * sizes->n * k);
   out[KRYLOV] =

@@ -55,7 +55,8 @@ test_that("file and matrix give the same, by vectors, too, and with one thread o
                  ignore_attr = TRUE)
   }
   on <- function(threads) {
-    pca(x, 3, na = "mean", seed = 1, run = weft_run("cpu", threads = threads), control = list(block_size = 8))[c("x", "d")]
+    run <- weft_run("cpu", threads = threads)
+    pca(x, 3, na = "mean", seed = 1, run = run, control = list(block_size = 8))[c("x", "d")]
   }
   expect_identical(on(1), on(2))
   some <- plink_file(sub("[.]bed$", "", unclass(x)$path), variants = c(9, 3, 200:120))
