@@ -236,7 +236,7 @@ test_that("the network is of cells where these predict held-out cells better, an
   bad("must be counts, and the object", cells = list(driven$counts[, -1], fit$cells))
   few <- c(rest, list(network = list(cells = TRUE)))
   expect_error(suppressWarnings(gene_network(driven$counts[1:100, ], steps = few)),
-               "where there are no metacells", class = "weft_error_input")
+               "must not be given if there are no metacells", class = "weft_error_input")
   damaged <- fit
   attr(damaged$network, "made_of")$cells <- "many"
   expect_error(print(damaged), class = "weft_error_input")
