@@ -437,7 +437,8 @@ test_that("a formula says class and covariates, of a data frame or of the contai
   expect_error(quick(~ run + sex, covariates = samples), "There is no `sex`", class = "weft_error_input")
   expect_error(quick(~ run * group, covariates = samples), "sum of variables", class = "weft_error_input")
   expect_error(quick(group ~ run, covariates = samples), "sum of variables", class = "weft_error_input")
-  expect_error(quick(~ group, covariates = 1:3), "data frame with the variables of the formula", class = "weft_error_input")
+  expect_error(quick(~ group, covariates = 1:3), "data frame with the variables of the formula",
+               class = "weft_error_input")
   skip_if_not_installed("SummarizedExperiment")
   se <- SummarizedExperiment::SummarizedExperiment(list(values = t(small$x)), colData = samples)
   of_table <- gene_network(se, ~ run + age + group, seed = 1, run = weft_run(progress = FALSE), steps = list(
