@@ -205,7 +205,7 @@ run_tool <- function(program, args, what, quiet, env = character()) {
   if (status == 0L) return(invisible())
   last <- if (quiet) utils::tail(grep("[^ ]", readLines(log, warn = FALSE), value = TRUE),
                                  5L) else "The output above shows the reason."
-  abort_input(sprintf("%s: this failed.", what), x = plain_text(paste(last, collapse = "\n")),
+  abort_input(sprintf("%s failed.", what), x = plain_text(paste(last, collapse = "\n")),
               i = "`quiet = FALSE` shows the complete output.")
 }
 

@@ -71,7 +71,7 @@ test_that("what fails is named, with the last words of the program, and leaves n
   there <- machine(python3 = pip("echo no such wheel; exit 1"), make = make)
   failed <- function(...) expect_error(suppressMessages(weft_install_cuda(arch = "90", ask = FALSE)), ...,
                                        class = "weft_error_input")
-  failed("Fetching.*no such wheel")
+  failed("Downloading.*no such wheel")
   expect_false(dir.exists(weft:::user_cuda_dir()))
   there <- machine(python3 = pip(), make = "echo out of disk; exit 2")
   failed("Compiling.*out of disk")

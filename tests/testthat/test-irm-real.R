@@ -108,9 +108,9 @@ test_that("what is no matrix of values is refused", {
   refused("matrix of numbers", matrix(letters[1:4], 2))
   refused("finite numbers or NA", replace(small, 5, Inf))
   refused("must contain observed values", small * NA)
-  refused("`type` is not for real values", small[1:3, ], type = "undirected")
-  refused("`threshold` is not for real values", small, threshold = 1)
-  refused("`dim` is not for real values", small, dim = c(4, 3))
+  refused("`type` must not be given for real values", small[1:3, ], type = "undirected")
+  refused("`threshold` must not be given for real values", small, threshold = 1)
+  refused("`dim` must not be given for real values", small, dim = c(4, 3))
   refused("`hold_out` must be 0", small, hold_out = 0.1)
 })
 

@@ -203,9 +203,9 @@ test_that("rows that are all missing are named, whatever would fill them", {
   x[9, ] <- NaN
   for (backend in test_backends()) {
     for (method in c("nipals", "gs")) {
-      expect_error(pca(x, 2, method = method, run = backend), "`r7`, `r9`: all missing", class = "weft_error_input")
+      expect_error(pca(x, 2, method = method, run = backend), "All values of `r7`, `r9`", class = "weft_error_input")
     }
-    expect_error(pca(x, 2, na = "em", run = backend), "`r7`, `r9`: all missing", class = "weft_error_input")
+    expect_error(pca(x, 2, na = "em", run = backend), "All values of `r7`, `r9`", class = "weft_error_input")
     expect_error(pca(unname(x), 2, na = "em", weights = rep(c(1, 0), 6), run = backend), "`7`, `9`",
                  class = "weft_error_input")
   }
@@ -216,7 +216,7 @@ test_that("rows that are all missing are named, whatever would fill them", {
   x[7, ] <- NA
   for (precision in c("double", "single")) {
     handle <- weft_upload(x, precision)
-    expect_error(pca(handle, 2, method = "nipals"), "`r7`: all missing", class = "weft_error_input")
+    expect_error(pca(handle, 2, method = "nipals"), "All values of `r7`", class = "weft_error_input")
     weft_free(handle)
   }
 })

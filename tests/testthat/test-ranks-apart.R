@@ -130,7 +130,7 @@ test_that("an error on one rank that is caught there ends the call on all, and t
     expect_match(failed[k, 2L], names(fails)[k])
     expect_no_match(failed[k, 2L], "weft_error_ranks")
     expect_identical(failed[k, 1L], failed[k, 3L], ignore_attr = TRUE)
-    expect_match(failed[k, 1L], "^weft_error_ranks Rank 1 stopped in `[a-z_]+\\(\\)`, and with it this call")
+    expect_match(failed[k, 1L], "^weft_error_ranks Rank 1 stopped in `[a-z_]+\\(\\)`, which ended this call")
     expect_match(failed[k, 1L], names(fails)[k])
   }
   expect_identical(unname(c(found[c(FALSE, TRUE), ])), rep("ok", 3L * length(fails)))

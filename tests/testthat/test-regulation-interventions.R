@@ -285,7 +285,7 @@ test_that("mistakes in interventions are classed errors", {
     expect_error(regulation(x, ...), class = "weft_error_input", regexp = regexp)
   }
   fails(interventions = of[-1], regexp = "one entry per row of `x` .10.*It has 9")
-  fails(interventions = replace(of, 3, "nobody"), regexp = "no gene `nobody`")
+  fails(interventions = replace(of, 3, "nobody"), regexp = "Not in `x`: `nobody`")
   fails(interventions = rep(NA, 10), regexp = "All samples are controls")
   fails(interventions = 1:10, regexp = "contain the perturbed gene")
   fails(interventions = data.frame(of), regexp = "contain the perturbed gene")

@@ -497,7 +497,7 @@ test_that("genes of one name are told apart by numbers", {
   of <- function(x) as.data.frame(regulation(x, seed = 1, control = list(resamples = 20)))
   apart <- of(y)
   colnames(y) <- c("g", "g", "c", "d")
-  expect_message(same <- of(y), "genes share: `g`")
+  expect_message(same <- of(y), "made unique with numbers: `g`")
   expect_identical(same[-(1:2)], apart[-(1:2)])
   expect_setequal(same$from, c("g", "g.1", "c", "d"))
 })

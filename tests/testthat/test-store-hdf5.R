@@ -264,7 +264,7 @@ test_that("files that lie are errors", {
   refused(anndata_file(small, shape = c(6, 2)), "4 names instead of 2")
   refused(anndata_file(small, shape = c(7, 4)), "of inconsistent length")
   refused(anndata_file(small, shape = c(-1, 4)), "shape")
-  refused(anndata_file(small, unsupported type = "coo"), "kind")
+  refused(anndata_file(small, kind = "coo"), "unsupported type")
   refused(anndata_file(small, more = list("obs/group" = "group", "obs/group/codes" = rep(7L, 6),
                                           "obs/group/categories" = "a")), "without a category")
   refused(h5_file(list(a = 1:3)), "AnnData")
