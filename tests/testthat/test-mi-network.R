@@ -193,7 +193,7 @@ test_that("networks print, convert and plot", {
   edges <- as.data.frame(net)
   expect_identical(names(edges), c("from", "to", "weight", "mi", "p_value", "q_value"))
   expect_false(is.unsorted(-edges$weight))
-  expect_identical(generics::tidy(net), edges)
+  expect_identical(generics::tidy(net), weft:::broom_names(edges))
   expect_identical(generics::glance(net)$edges, nrow(edges) + 0)
   expect_output(print(net), "Network of 11 features")
   expect_identical(summary(net)$edges, nrow(edges) + 0)

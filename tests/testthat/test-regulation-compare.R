@@ -190,7 +190,7 @@ test_that("a comparison is one for tables, files, other packages and pictures", 
   expect_identical(sum(s$changes), s$changed)
   expect_identical(summary(both, fdr = 1)$changed, nrow(both$edges))
   expect_identical(glance(both)$changed, s$changed)
-  expect_identical(tidy(both), as.data.frame(both))
+  expect_identical(tidy(both)$estimate, as.data.frame(both)$effect)
   tables <- network_tables(both)
   expect_true(tables$directed)
   expect_identical(tables$edges$from, both$edges$from)

@@ -90,7 +90,7 @@ test_that("what moves a gene later is found; at one time it is not", {
   edges <- as.data.frame(net, fdr = 0.05)
   expect_setequal(paste(edges$from, edges$to)[1:2], c("g1 g3", "g2 g5"))
   expect_identical(sign(edges$sign[match(c("g1 g3", "g2 g5"), paste(edges$from, edges$to))]), c(1, -1))
-  expect_output(print(net), "move in 84 steps of 6 series\\.")
+  expect_output(print(net), "targets\\s+in\\s+84\\s+steps\\s+of\\s+6\\s+series\\.")
   one <- regulation(d$x[1:15, ], time = d$time[1:15], seed = 1, control = list(resamples = 20))
   expect_output(print(one), "14 steps of one series")
   dates <- as.Date("2020-01-01") + d$time
@@ -163,7 +163,7 @@ test_that("gene_network() passes times on", {
   x <- rbind(d$x, bad = NA)
   fit <- gene_network(x, time = list(c(d$time, 9), c(d$unit, "d")), seed = 1, run = weft_run(progress = FALSE),
                       steps = list(components = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE))
-  expect_output(print(fit), "28 steps of 4\\s+series")
+  expect_output(print(fit), "28\\s+steps\\s+of\\s+4\\s+series")
   own <- regulation(fit$quality$x, time = list(d$time, d$unit), seed = fit$seed + 5,
                     control = list(null_copies = weft:::usual_copies(10)))
   expect_identical(attr(fit$network, "edges"), attr(own, "edges"))
