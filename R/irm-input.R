@@ -134,8 +134,9 @@ check_values <- function(value, from, to, poisson, threshold) {
   bad <- if (poisson) value < 0 | value != round(value) | value > .Machine$integer.max else value != 0 & value != 1
   if (!any(bad)) return()
   at <- which(bad)[1L]
-  where <- sprintf("Row %d, column %d contains %s; %d more value%s invalid.", as.integer(from[at]), as.integer(to[at]),
-                   format(value[at]), sum(bad) - 1L, if (sum(bad) == 2L) " is" else "s are")
+  more <- sum(bad) - 1L
+  where <- sprintf("Row %d, column %d contains %s%s.", as.integer(from[at]), as.integer(to[at]), format(value[at]),
+                   if (more) sprintf("; %d more invalid", more) else "")
   if (poisson) {
     abort_input("`x` must contain whole numbers from 0 to 2147483647 for `family = \"poisson\"`.", x = where)
   }

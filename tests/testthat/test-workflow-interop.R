@@ -148,11 +148,11 @@ test_that("every result tidies, glances and draws itself", {
   compared <- bn_compare(fit$bayes, fit$bayes$dag)
   expect_identical(nrow(glance(compared)), 1L)
   made <- bn_fit(levels, bn_exact(levels)$dag)
-  expect_equal(c(tapply(tidy(made)$probability, paste(tidy(made)$node, tidy(made)$parents), sum)),
+  expect_equal(c(tapply(tidy(made)$estimate, paste(tidy(made)$node, tidy(made)$parents), sum)),
                rep(1, sum(lengths(tapply(
     tidy(made)$parents, tidy(made)$node, unique)))), ignore_attr = TRUE)
   expect_identical(glance(made)$parameters,
-                   sum(tapply(tidy(made)$probability, paste(tidy(made)$node, tidy(made)$parents), length) - 1))
+                   sum(tapply(tidy(made)$estimate, paste(tidy(made)$node, tidy(made)$parents), length) - 1))
   expect_s3_class(ggplot2::autoplot(compared), "ggplot")
   expect_s3_class(tidy(compared), "data.frame")
 })
