@@ -53,6 +53,7 @@ devices_of_rows <- function(run, source, method, na, divided) {
   on <- devices_for(run$devices, run$backend)
   if (length(on) == 1L) return(on)
   why <- if (!method %in% c("auto", "krylov", "gram")) sprintf("`method` is \"%s\".", method)
+  else if (source$kind == "genotypes") "`x` is genotypes in a file."
   else if (na != "fail") sprintf("`na` is \"%s\".", na)
   else if (source$kind == "resident") "`x` is already on one device."
   else if (source$kind %in% c("blocks", "stored")) "`x` is read in blocks."
