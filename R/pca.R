@@ -13,7 +13,7 @@
 #'
 #' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (never made dense), or a list of them
 #'   (blocks of rows); a DelayedMatrix, [weft_store()] or [weft_file()] (read in blocks); a SummarizedExperiment
-#'   (samples in its columns); or a [weft_upload()] handle.
+#'   (samples in its columns); a [plink_file()], whose genotypes stay two bits each; or a [weft_upload()] handle.
 #' @param k the number of components; by default, all min(n, p).
 #' @param method `"auto"` chooses the cheaper one of `"krylov"` and `"gram"`. `"gs"` and `"nipals"` are slower.
 #' @param center,scale `TRUE`, `FALSE`, or one number per column. `scale = TRUE` divides by the standard deviation, and
