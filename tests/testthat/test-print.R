@@ -50,7 +50,7 @@ test_that("a ranking of no features is one, and prints", {
 test_that("the greatest R-hat is printed, and that chains disagree", {
   fit <- irm(matrix(rep(c(0, 1), 18), 6), seed = 1, sweeps = 20)
   fit$rhat[] <- c(1.02, 1.4, 1.1)[seq_along(fit$rhat)]
-  expect_output(print(fit), "R-hat up to 1.400 .*did not converge: ")
+  expect_output(print(fit), "R-hat up to 1.400 .*did\\s+not\\s+converge: ")
   fit$rhat[] <- 1.01
   expect_match(utils::capture.output(print(fit)), "R-hat up to 1.010 \\(log posterior\\)$", all = FALSE)
 })
