@@ -11,7 +11,8 @@
 #   Rscript inst/bench/pair-scan.R device 500000 20000     on a device: seconds of the screen with 1 and 4 degrees of
 #                                                   freedom, without and with 1 % missing genotypes; then lm(), glm()
 #                                                   and PLINK, if it is there. Words and numbers behind it choose:
-#                                                   "linear", "logistic", proportions of missing genotypes
+#                                                   "linear", "logistic", proportions of missing genotypes;
+#                                                   "short": 64 different variants, the screen alone
 library(weft)
 source("tests/testthat/helper-genotypes.R")
 source("tests/testthat/helper-pair-scan.R")
@@ -211,10 +212,10 @@ check <- function(sets = 40) {
   cat(same, "of", sets, "tables are the same on both back ends\n")
 }
 
-# A .bed file of random variants: 256 of them, and others with their rows moved.
-long_file <- function(n, p, missing, stem = tempfile()) {
+# A .bed file of random variants: `different` ones, and others with their rows moved.
+long_file <- function(n, p, missing, different = 256, stem = tempfile()) {
   bytes <- ceiling(n / 4)
-  of <- lapply(seq_len(min(256, p)), function(j) {
+  of <- lapply(seq_len(min(different, p)), function(j) {
     g <- rbinom(4 * bytes, 2, runif(1, 0.05, 0.5))
     if (missing > 0) g[runif(4 * bytes) < missing] <- 3L
     as.raw(colSums(matrix(c(3L, 2L, 0L, 1L)[g + 1L], 4) * c(1L, 4L, 16L, 64L)))
@@ -222,8 +223,8 @@ long_file <- function(n, p, missing, stem = tempfile()) {
   connection <- file(paste0(stem, ".bed"), "wb")
   writeBin(as.raw(c(0x6c, 0x1b, 0x01)), connection)
   for (j in seq_len(p)) {
-    by <- ((j - 1) %/% 256) * 131 %% bytes
-    b <- of[[1 + (j - 1) %% 256]]
+    by <- ((j - 1) %/% different) * 131 %% bytes
+    b <- of[[1 + (j - 1) %% different]]
     writeBin(if (by) c(b[-seq_len(by)], b[seq_len(by)]) else b, connection)
   }
   close(connection)
@@ -244,18 +245,19 @@ products_of_pair <- function(weighted, df, missing) {
 device <- function(n, p, ..., run = "cuda") {
   asked <- c(...)
   kinds <- intersect(asked, c("linear", "logistic"))
-  shares <- as.numeric(setdiff(asked, kinds))
+  short <- "short" %in% asked
+  shares <- as.numeric(setdiff(asked, c(kinds, "short")))
   for (missing in if (length(shares)) shares else c(0, 0.01)) {
-    device_file(n, p, if (length(kinds)) kinds else c("linear", "logistic"), missing, run)
+    device_file(n, p, if (length(kinds)) kinds else c("linear", "logistic"), missing, short, run)
   }
   if (length(asked)) return(invisible())
   fits(500)
   plink()
 }
 
-device_file <- function(n, p, kinds, missing, run) {
+device_file <- function(n, p, kinds, missing, short, run) {
   set.seed(8)
-  stem <- long_file(n, p, missing)
+  stem <- long_file(n, p, missing, if (short) 64 else 256)
   on.exit(unlink(paste0(stem, c(".bed", ".bim", ".fam"))))
   file <- plink_file(stem)
   covariates <- matrix(rnorm(n * 10), n)
@@ -263,26 +265,28 @@ device_file <- function(n, p, kinds, missing, run) {
   two[is.na(two)] <- 1
   trait <- rnorm(n) + 8 / sqrt(n) * two[, 1] * two[, 2]
   pairs <- choose(p, 2)
+  variants <- weft:::scan_variants(file)
+  control <- weft:::scan_settings(list())
+  native <- weft:::run_control(run, NULL, FALSE)
   for (outcome in list(linear = trait, logistic = trait > 1)[kinds]) for (df in c(1, 4)) {
-    variants <- weft:::scan_variants(file)
-    control <- weft:::scan_settings(list())
-    model <- weft:::scan_model(outcome, covariates, file, variants, control)
-    native <- weft:::run_control(run, NULL, FALSE)
+    if (df == 1) model <- weft:::scan_model(outcome, covariates, file, variants, control)
     use <- weft:::scanned_variants(variants, model, NULL, control, native)
     seconds <- vapply(1:3, function(time) { # the first one opens the device
       system.time(weft:::screen_pairs(variants, model, use, df, 20, control, native))[["elapsed"]]
     }, 0)
-    whole <- system.time(found <- pair_scan(file, outcome, covariates, top = 20, df = df, run = run))[["elapsed"]]
+    whole <- system.time(if (!short) {
+      found <- pair_scan(file, outcome, covariates, top = 20, df = df, run = run)
+    })[["elapsed"]]
     products <- products_of_pair(model$kind == "logistic", df, missing)
     took <- mean(seconds[-1])
     operations <- 2e-12 * products * pairs * n
     cat(sprintf("%s, df %g, %g %% missing: %.0f x %.0f,", model$kind, df, 100 * missing, n, p),
-        sprintf("screen %.2f s (standard error %.2f; first %.2f), whole call %.2f s;", took,
-                stats::sd(seconds[-1]) / sqrt(2), seconds[1], whole),
+        sprintf("screen %.2f s (standard error %.2f; first %.2f)", took, stats::sd(seconds[-1]) / sqrt(2), seconds[1]),
+        if (!short) sprintf("whole call %.2f s;", whole),
         sprintf("%g products, %.0f T operations: %.0f T/s (peak 1,979: %.2f s);", products, operations,
                 operations / took, operations / 1979),
-        "best", unlist(found[1, 1:2]), "score", format(found$score[1], digits = 6), "\n")
-    if (pairs * n < 2e11) {
+        if (!short) c("best", unlist(found[1, 1:2]), "score", format(found$score[1], digits = 6)), "\n")
+    if (!short && pairs * n < 2e11) {
       other <- pair_scan(file, outcome, covariates, top = 20, df = df, run = "cpu")
       cat("  the same table on the CPU:", identical(as.data.frame(found), as.data.frame(other)), "\n")
     }

@@ -156,14 +156,25 @@ template <int CELLS> __device__ static inline float quick_sum(const uint32_t (&t
   return sum;
 }
 
-template <int CELLS> __device__ static inline int64_t exact_sum(const weft_mi_log &f, const uint32_t (&table)[CELLS])
+/* The same in fixed point, of one lane's table by its warp: few lanes have one that may pass. */
+template <int CELLS>
+__device__ static inline int64_t exact_sum(const weft_mi_log &f, const uint32_t (&table)[CELLS], int from)
 {
+  const int lane = threadIdx.x % 32;
+  uint32_t mine[(CELLS + 31) / 32] = { 0 };
   int64_t sum = 0;
 #pragma unroll
   for (int k = 0; k < CELLS; k++) {
-    const uint32_t one = table[k] >> 16, other = table[k] & 0xffffu;
+    const uint32_t cell = __shfl_sync(0xffffffffu, table[k], from);
+    if (lane == k % 32) mine[k / 32] = cell;
+  }
+#pragma unroll
+  for (const uint32_t cell : mine) {
+    const uint32_t one = cell >> 16, other = cell & 0xffffu;
     sum += weft_mi_fixed(&f, one) + weft_mi_fixed(&f, other) - weft_mi_fixed(&f, one + other);
   }
+#pragma unroll
+  for (int apart = 16; apart; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
   return sum;
 }
 
@@ -178,25 +189,32 @@ __device__ static inline uint64_t rank_of(uint64_t p, uint2 ab, uint2 cd)
 
 /* Blocks of STRIP rows of a tile, a thread per column. */
 template <int P>
-__global__ static void __launch_bounds__(ROWS_B) score_quadruples(const __grid_constant__ quad_args args)
+__global__ static void __launch_bounds__(ROWS_B, P == 1 ? 4 : 2)
+    score_quadruples(const __grid_constant__ quad_args args)
 {
   const uint32_t tile = blockIdx.y, within = tile % (args.four.tiles_b * GROUP);
   const uint32_t ta = tile / (args.four.tiles_b * GROUP) * GROUP + within % GROUP, tb = within / GROUP;
-  const uint32_t j = tb * ROWS_B + threadIdx.x;
-  if (args.first_b + j >= args.pairs) return;
+  const uint32_t place = tb * ROWS_B + threadIdx.x;
+  if (args.first_b + tb * ROWS_B >= args.pairs) return;
+  const uint32_t j = min(place, args.pairs - args.first_b - 1);
   const uint2 cd = args.pairs_b[args.first_b + j];
   for (uint32_t row = 0; row < STRIP; row++) {
     const uint32_t i = ta * ROWS_A + blockIdx.x * STRIP + row;
     if (args.first_a + i >= args.pairs) break;
     const uint2 ab = args.pairs_a[args.first_a + i];
+    const bool there = place == j && ab.y < cd.x;
     uint32_t table[(P + 1) * (P + 1) * (P + 1) * (P + 1)];
-    if (ab.y >= cd.x) break; /* so are those behind */
+    if (!__any_sync(0xffffffffu, there)) break; /* nor in the rows behind */
     fill_table<P>(args, i, j, ab, cd, table);
-    if (quick_sum(table) < args.least) continue;
-    const int64_t sum = exact_sum(args.f, table) - args.class_fixed;
-    const double mi = weft_mi_bits(sum > 0 ? sum : 0, args.f.unit, args.n);
-    const uint64_t rank = rank_of(args.attributes, ab, cd);
-    if (mi_passes(args.threshold, mi, 0, rank)) mi_append(args.hits, mi, rank);
+    uint32_t passing = __ballot_sync(0xffffffffu, there && quick_sum(table) >= args.least);
+    for (; passing; passing &= passing - 1) {
+      const int from = __ffs((int) passing) - 1;
+      const int64_t sum = exact_sum(args.f, table, from) - args.class_fixed;
+      if (threadIdx.x % 32 != (uint32_t) from) continue;
+      const double mi = weft_mi_bits(sum > 0 ? sum : 0, args.f.unit, args.n);
+      const uint64_t rank = rank_of(args.attributes, ab, cd);
+      if (mi_passes(args.threshold, mi, 0, rank)) mi_append(args.hits, mi, rank);
+    }
   }
 }
 
@@ -315,6 +333,8 @@ static weft_status place_all(weft_ctx *ctx, weft_device_arena *mem, weft_arena *
     low_b[tile] = tile * ROWS_A < job->pairs ? pairs_a[tile * ROWS_A].y : UINT32_MAX;
     high_c[tile] = tile * ROWS_B < job->pairs ? pairs_b[std::min(job->pairs, (tile + 1) * ROWS_B) - 1].x : 0;
   }
+  for (uint64_t k = 0; k < job->count; k++) /* one that is full of quadruples goes first, for a threshold */
+    if (job->panels[k].x == 0 && job->panels[k].y == sides / 2) std::swap(job->panels[0], job->panels[k]);
   WEFT_TRY(weft_device_send(mem, low_b, tiles, &job->low_b));
   WEFT_TRY(weft_device_send(mem, high_c, tiles, &job->high_c));
   WEFT_TRY(weft_device_send(mem, ordered, (size_t) job->planes * p, &job->plane_row));
