@@ -117,7 +117,7 @@
     "tuples of four, as pairs of pairs", \
     "Hopper", \
     "up to 3 levels, 2 classes, 65,535 rows, no missing values, by information", \
-    "16,384 x 500 (H200): two levels 434 T tuple-samples/s, three 69; x 250: 85 and 24 (`mi-tuples.R`)", \
+    "16,384 x 500 (H100): two levels 483 T tuple-samples/s, three 78; x 250: 138 and 38 (`mi-tuples.R`)", \
     "`plan_long_tuples()`") \
   ENGINE(LABEL_SETS, "label sets one by one", \
     "`permutations/cpu/permute.c`", \
