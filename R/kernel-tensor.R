@@ -70,6 +70,8 @@ kernel_tensor <- function(problem, plan) {
 tensor_gradient <- function(problem, run, scale = 1, moved = FALSE) {
   by <- problem$bandwidth
   if (problem$trace || by$full || !fits_tensor_cores(problem)) return(NULL)
+  alike <- problem$self && (is.null(problem$weights) || all(problem$weights == problem$weights[1L]))
+  if (!alike && problem$rel_error < kernel_limits()[["tensor_slopes_error"]]) return(NULL)
   chosen <- slopes_backend(problem, "gaussian", run, "relative")
   if (chosen$name != "cuda" || chosen$plan$engine[["cuda"]] != tensor_engine) return(NULL)
   problem$control <- slopes_control(chosen, run)

@@ -130,8 +130,8 @@ static shape make(int64_t n, int64_t nq, int d, double h, int kind, bool self)
   gauss_probe<<<1, 32>>>(a.left);
   gauss_references<<<(a.padded_n + 255) / 256, 256>>>(a.s, { a.x, NULL, d, 1 }, a.w, n, a.padded_n, a.blocks, true,
                                                       a.tiles, a.left);
-  gauss_queries<<<(a.padded_q + 255) / 256, 256>>>(a.s, { a.q, NULL, d, 1 }, nq, a.padded_q, a.blocks,
-                                                   a.own ? GAUSS_OWN : 0, a.words, a.about);
+  gauss_queries<<<(a.padded_q + 255) / 256, 256>>>(a.s, { a.q, NULL, d, 1 }, nq, a.padded_q, a.blocks, a.words,
+                                                   a.about);
   TRY(cudaDeviceSynchronize());
   return a;
 }
@@ -188,9 +188,9 @@ template <int B, gauss_mode MODE> static void check_shape(int64_t n, int64_t nq,
   std::vector<double> total, again;
   constexpr int M = B <= 2 ? 2 : 1;
   if (SLOPES && !a.own) {
-    sum_all<B, M, 4, 1, GAUSS_SQUARES>(a, &total);
+    sum_all<B, M, 4, 1, GAUSS_SUMS>(a, &total);
     double *sums = sent(total);
-    gauss_shift<<<(a.padded_q + 255) / 256, 256>>>(nq, sums, sums + a.padded_q, a.about);
+    gauss_shift<<<(a.padded_q + 255) / 256, 256>>>(nq, sums, a.about);
     TRY(cudaDeviceSynchronize());
     TRY(cudaFree(sums));
   }
@@ -213,14 +213,15 @@ template <int B, gauss_mode MODE> static void check_shape(int64_t n, int64_t nq,
     const int64_t i = k * step;
     double bound[2], error[2] = { 0, 0 };
     const double p = total[i], unshift = exp2(-GAUSS_TOP - (double) about[i].shift);
-    gauss_bounds(a.s, left, nearest, rounding, B, (double) n, about[i], p * unshift, bound, bound + 1);
+    gauss_bounds(a.s, left, nearest, rounding, B, (double) n, about[i], p * unshift,
+                 SLOPES ? gauss_square(p, total[a.padded_q + i], about[i]) : 0, bound, bound + 1);
     if (!SLOPES) bound[1] = bound[0];
     const double scale = exp2((double) about[i].rest) * a.s.top_weight * unshift, sum = p * scale;
     const double size = want[k * (d + 1)];
     error[0] = fabs(sum / size - 1);
     for (int j = 0; SLOPES && j < d; j++) {
       const double z = (q[i * d + j] - centre[j]) * a.s.factor;
-      const double got = (total[(1 + j) * a.padded_q + i] * scale - z * sum) / 1.2011224087864498;
+      const double got = (total[(2 + j) * a.padded_q + i] * scale - z * sum) / 1.2011224087864498;
       error[1] = std::max(error[1], fabs(got - want[k * (d + 1) + 1 + j]) / size);
     }
     if (bound[0] > 0.01 || bound[1] > 0.01) {
@@ -260,10 +261,8 @@ template <int MT, int WARPS, int RESIDENT, gauss_mode MODE> static void time_of(
   const double seconds = sum_all<2, MT, WARPS, RESIDENT, MODE>(a, NULL);
   printf(
       "%s %d x 16 queries of %d warps, %d blocks resident, %d registers, %zu spilled: %.4f s, %.3g pairs per second\n",
-      MODE == GAUSS_SLOPES ? "slopes"
-      : MODE == GAUSS_SUMS ? "sums"
-                           : "squares",
-      MT, WARPS, RESIDENT, f.numRegs, f.localSizeBytes, seconds, (double) a.n * (double) a.padded_q / seconds);
+      MODE == GAUSS_SLOPES ? "slopes" : "sums", MT, WARPS, RESIDENT, f.numRegs, f.localSizeBytes, seconds,
+      (double) a.n * (double) a.padded_q / seconds);
   fflush(stdout);
 }
 
@@ -283,7 +282,6 @@ int main(int argc, char **argv)
     time_of<2, 8, 1, GAUSS_SUMS>(a);
     time_of<2, 8, 2, GAUSS_SUMS>(a);
     time_of<2, 4, 3, GAUSS_SUMS>(a);
-    time_of<2, 8, 1, GAUSS_SQUARES>(a);
     return 0;
   }
   const int64_t n = argc > 2 ? atoll(argv[2]) : 100000, nq = std::min<int64_t>(n, 3000);

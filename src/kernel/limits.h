@@ -19,7 +19,8 @@
   LIMIT(single_error, 1e-3)           /* relative error from which single precision is tried, */ \
   LIMIT(single_pairs, 1e8)            /* and pairs */ \
   LIMIT(single_missed, 0.2)           /* the share of tried queries that may need double precision */ \
-  LIMIT(tensor_error, 5e-5)           /* relative error from which Gaussian sums are on tensor cores, */ \
+  LIMIT(tensor_error, 1e-4)           /* relative error from which Gaussian sums are on tensor cores, */ \
+  LIMIT(tensor_slopes_error, 3e-4)    /* slopes where queries are not references of one weight, */ \
   LIMIT(tensor_dims, 4)               /* and dimensions */ \
   LIMIT(line_pairs_of_a_point, 700)   /* pairs that sorting and cells of a line take the time of, for a point; */ \
   LIMIT(line_pairs_scattered, 30)     /* for a reference, where cells alone do */ \

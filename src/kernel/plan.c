@@ -61,7 +61,7 @@ static weft_plan plan_direct(weft_kernel_precision precision, const weft_kernel_
 static weft_plan on_tensor_cores(weft_plan plan, int slopes, const weft_kernel_sizes *sizes, const weft_slowness *slow)
 {
   const double pairs = sizes->references * sizes->queries, blocks = ceil(sizes->d / 8);
-  const double of_pair = (slopes ? 3e-13 + 2e-13 * blocks : 2e-13 + 1e-13 * blocks) * slow->device_single;
+  const double of_pair = (slopes ? 3e-13 + 2.1e-13 * blocks : 2.6e-13 + 1e-13 * blocks) * slow->device_single;
   const double sent = 8 * (sizes->references * (sizes->d + 1) + sizes->queries * (sizes->d * (1 + slopes) + 1));
   const double seconds = pairs * of_pair + weft_sent(slow, sent) + weft_launching(slow, 0.003);
   if (seconds >= plan.cuda) return plan;

@@ -70,20 +70,23 @@ test_that("queries that miss their error are summed in double", {
   x <- matrix(rnorm(20000 * 6), 20000) + sample(c(-60, 0, 60), 20000, TRUE, c(0.01, 0.98, 0.01))
   q <- rbind(x[1:3000, ] + 0.1, matrix(20, 5, 6))
   problem <- tensor_problem(x, q, 0.8, NULL, "cuda")
+  problem$rel_error <- 3e-4
   missed <- tensor_sums(problem, rep(1, 6))$missed
   expect_gt(length(missed), 5)
   expect_lt(length(missed), 1500)
   exact <- kernel_gradient(q, x, bandwidth = 0.8, run = "cuda")
-  near <- kernel_gradient(q, x, bandwidth = 0.8, rel_error = 1e-4, run = "cuda")
-  expect_lte(max(abs(near$sum / exact$sum - 1)), 1e-4)
-  expect_lte(max(abs(near$gradient - exact$gradient) * 0.8 / exact$sum), 1e-4)
-  expect_lte(max(abs(kernel_sum(q, x, bandwidth = 0.8, rel_error = 1e-4, run = "cuda") / exact$sum - 1)), 1e-4)
+  near <- kernel_gradient(q, x, bandwidth = 0.8, rel_error = 3e-4, run = "cuda")
+  # sums of queries that are far from all points are 0
+  expect_true(all(abs(near$sum - exact$sum) <= 3e-4 * exact$sum))
+  expect_true(all(abs(near$gradient - exact$gradient) * 0.8 <= 3e-4 * exact$sum))
+  sums <- kernel_sum(q, x, bandwidth = 0.8, rel_error = 1e-4, run = "cuda")
+  expect_true(all(abs(sums - exact$sum) <= 1e-4 * exact$sum))
 })
 
 test_that("only sums that fit tensor cores go there", {
   problem <- tensor_problem(matrix(0, 3, 8))
   expect_true(fits_tensor_cores(problem))
-  for (other in list(list(kernel = "laplacian"), list(rel_error = 1e-5), list(log = TRUE), list(leave_one_out = TRUE),
+  for (other in list(list(kernel = "laplacian"), list(rel_error = 5e-5), list(log = TRUE), list(leave_one_out = TRUE),
                      list(weights = matrix(1, 3, 2)), list(reference = matrix(0, 3, 3)),
                      list(reference = matrix(0, 3, 65)))) {
     expect_false(fits_tensor_cores(utils::modifyList(problem, other)))
@@ -106,12 +109,15 @@ test_that("calls on a device keep their errors", {
   for (h in list(0.8, runif(12, 0.6, 1))) {
     exact <- kernel_gradient(q, x, w, bandwidth = h, run = "cuda")
     size <- kernel_sum(q, x, abs(w), bandwidth = h, run = "cuda")
-    near <- kernel_gradient(q, x, w, bandwidth = h, rel_error = 1e-4, run = "cuda")
-    expect_lte(max(abs(near$sum - exact$sum) / size), 1e-4)
-    expect_lte(max(abs(near$gradient - exact$gradient) * rep(h, each = 2000, length.out = 24000) / size), 1e-4)
+    near <- kernel_gradient(q, x, w, bandwidth = h, rel_error = 3e-4, run = "cuda")
+    expect_lte(max(abs(near$sum - exact$sum) / size), 3e-4)
+    expect_lte(max(abs(near$gradient - exact$gradient) * rep(h, each = 2000, length.out = 24000) / size), 3e-4)
     sums <- kernel_sum(q, x, w, bandwidth = h, rel_error = 1e-4, run = "cuda")
     expect_lte(max(abs(sums - exact$sum) / size), 1e-4)
   }
   expect_equal(kde(x, 0.8, bias = "score", run = "cuda")$data,
                kde(x, 0.8, bias = "score", rel_error = 0, run = "cuda")$data, tolerance = 1e-5)
+  far <- rbind(x, 1e4 + x[1:9, ]) # beyond the grid
+  expect_equal(kde(far, 0.8, bias = "score", run = "cuda")$data,
+               kde(far, 0.8, bias = "score", rel_error = 0, run = "cuda")$data, tolerance = 1e-5)
 })

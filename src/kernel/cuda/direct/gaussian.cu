@@ -9,15 +9,15 @@
  *   dimensions, each off by v. Up to 16 dimensions z_q b is a product of one 16-bit float for z_q, and what this
  *   leaves, of known length c, adds c g. The two sums are added, off by u / 2 of the result, and 2^t by 4 u at most. So
  *   a value is off by a0 + a1 r + a2 r^2 of itself.
- *   For R with exp(-R^2 / 2) = S / (1000 W), S the sum and W all weights, terms beyond R add at most
- *   (a0 + a1 R + a2 R^2) S / 1000 to the error of the sum, which is 1.03 (a0 + a1 R + a2 R^2) S, and 20 u S as 32
+ *   For R with exp(-R^2 / 2) = S / (100 W), S the sum and W all weights, terms beyond R add at most
+ *   (a0 + a1 R + a2 R^2) S / 100 to the error of the sum, which is 1.03 (a0 + a1 R + a2 R^2) S, and 20 u S as 32
  *   numbers are added in float.
- *   A slope, sum w k (x_j - q_j) in bandwidths, is off by sum w k r (a0 + a1 r + a2 r^2). Q = sum w k r^2 comes from a
- *   pass before, or is at most R^2 (S - own weight) where the query is a reference; sum w k r <= sqrt(S Q). Terms p
- * V_j, |V_j| <= |q_j| + r, are added in 4 steps of v and 16 times in float; p and V_j are pairs of 16-bit floats, off
- * by less than 4 u. q_j S is subtracted, S with its error of adding. The smaller float of p ends at 2^-25. References
- * beyond the grid count as none: their values are at most exp(-y^2 / 2), y = (|nearest of them| - |q|) / s. Weights
- * below 2^-40 of the greatest are added to the bound. Queries beyond the grid have no bound. */
+ *   A slope, sum w k (x_j - q_j) in bandwidths, is off by sum w k r (a0 + a1 r + a2 r^2). Q = sum w k r^2 is known from
+ *   the sum of p t; sum w k r <= sqrt(S Q). Terms p V_j, |V_j| <= |q_j| + r, are added in 4 steps of v and 16 times in
+ *   float; p and V_j are pairs of 16-bit floats, off by less than 4 u. q_j S is subtracted, S with its error of adding.
+ *   The smaller float of p ends at 2^-25.
+ *   References beyond the grid count as none: their values are at most exp(-y^2 / 2), y = (|nearest of them| - |q|) /
+ * s. Weights below 2^-40 of the greatest are added to the bound. Queries beyond the grid have no bound. */
 #include "kernel/cuda/host.cuh"
 #include "kernel/cuda/direct/gaussian.cuh"
 #include "kernel/cuda/direct/gaussian_tensor.cuh"
@@ -31,11 +31,10 @@
 static int blocks_of(int64_t d) { return d <= 8 ? 1 : d <= 16 ? 2 : d <= 24 ? 3 : d <= 32 ? 4 : d <= 48 ? 6 : 8; }
 
 template <int BLOCKS> struct gauss_shape {
-  static const int MT = BLOCKS <= 2 ? 2 : 1, WARPS = 8;
+  static const int MT = BLOCKS <= 2 ? 2 : 1, WARPS = BLOCKS <= 2 ? 4 : 8, RESIDENT = BLOCKS <= 2 ? 3 : 1;
 };
 
-/* Queries of a block of threads. */
-static int tile_of(int blocks) { return blocks <= 2 ? 256 : 128; }
+#define GAUSS_TILE_QUERIES 128 /* of a block of threads, by gauss_shape */
 
 static int compare(const void *a, const void *b)
 {
@@ -110,10 +109,11 @@ __global__ void finish_gauss(const gauss_scheme s, const gauss_points x, int64_t
        i += (int64_t) gridDim.x * blockDim.x) {
     const double unshift = exp2(-GAUSS_TOP - (double) about[i].shift), p = total[i] * unshift;
     const double rest = exp2((double) about[i].rest) * s.top_weight;
-    gauss_bounds(s, gone, nearest, rounding, blocks, n, about[i], p, &bounds[i], &bounds[queries + i]);
+    const double square = scale ? gauss_square(total[i], total[queries + i], about[i]) : 0;
+    gauss_bounds(s, gone, nearest, rounding, blocks, n, about[i], p, square, &bounds[i], &bounds[queries + i]);
     total[i] = p * rest;
     for (int j = 0; scale && j < s.d; j++) {
-      double *column = total + (1 + j) * queries;
+      double *column = total + (2 + j) * queries;
       const double slope = (column[i] * unshift - gauss_coordinate(s, x, i, j) * p) / s.factor * scale[j];
       column[i] = moved ? x.x[i * x.row + j * x.column] + slope / p : slope * rest;
     }
@@ -124,7 +124,7 @@ template <int BLOCKS, gauss_mode MODE>
 static cudaError_t launch_mode(const gauss_args &args, dim3 grid, cudaStream_t stream)
 {
   typedef gauss_shape<BLOCKS> shape;
-  const auto kernel = gauss_sums<BLOCKS, shape::MT, shape::WARPS, 1, MODE>;
+  const auto kernel = gauss_sums<BLOCKS, shape::MT, shape::WARPS, shape::RESIDENT, MODE>;
   const size_t bytes = gauss_bytes<BLOCKS, shape::MT, shape::WARPS, MODE>();
   const cudaError_t e = weft_device_allow_shared((const void *) kernel, bytes);
   if (e != cudaSuccess) return e;
@@ -135,11 +135,8 @@ static cudaError_t launch_mode(const gauss_args &args, dim3 grid, cudaStream_t s
 template <int BLOCKS>
 static cudaError_t launch_blocks(gauss_mode mode, const gauss_args &args, dim3 grid, cudaStream_t stream)
 {
-  switch (mode) {
-  case GAUSS_SUMS: return launch_mode<BLOCKS, GAUSS_SUMS>(args, grid, stream);
-  case GAUSS_SQUARES: return launch_mode<BLOCKS, GAUSS_SQUARES>(args, grid, stream);
-  default: return launch_mode<BLOCKS, GAUSS_SLOPES>(args, grid, stream);
-  }
+  return mode == GAUSS_SUMS ? launch_mode<BLOCKS, GAUSS_SUMS>(args, grid, stream)
+                            : launch_mode<BLOCKS, GAUSS_SLOPES>(args, grid, stream);
 }
 
 static cudaError_t launch_gauss(int blocks, gauss_mode mode, const gauss_args &args, dim3 grid, cudaStream_t stream)
@@ -156,9 +153,9 @@ static cudaError_t launch_gauss(int blocks, gauss_mode mode, const gauss_args &a
 
 static bool has_cores()
 {
-  return weft_device_compiled_for((const void *)
-                                      gauss_sums<1, gauss_shape<1>::MT, gauss_shape<1>::WARPS, 1, GAUSS_SUMS>,
-                                  80);
+  return weft_device_compiled_for(
+      (const void *) gauss_sums<1, gauss_shape<1>::MT, gauss_shape<1>::WARPS, gauss_shape<1>::RESIDENT, GAUSS_SUMS>,
+      80);
 }
 
 typedef struct {
@@ -311,21 +308,21 @@ weft_status weft_kernel_gaussian_cuda(weft_ctx *ctx, const weft_kernel_task *tas
 {
   weft_status st = WEFT_OK;
   const int64_t nq = (int64_t) task->query.n, n = (int64_t) task->reference.n, d = (int64_t) task->query.d;
-  const int64_t columns = scale ? d + 1 : 1;
+  const int64_t columns = scale ? d + 2 : 1;
   double *factors = NULL, *centre, *total, *of_sums, least = INFINITY;
   weft_device_arena mem = weft_device_begin(ctx);
   weft_arena host = weft_arena_begin(ctx);
   gauss_run run = {};
   run.ctx = ctx, run.task = task, run.mem = &mem, run.slopes = scale != NULL;
   run.s.d = (int) d, run.s.factor = sqrt(1.4426950408889634) / task->h;
-  run.blocks = blocks_of(d), run.tile = tile_of(run.blocks);
+  run.blocks = blocks_of(d), run.tile = GAUSS_TILE_QUERIES;
   run.padded = (nq + run.tile - 1) / run.tile * run.tile;
   run.stride = run.padded < SLAB_QUERIES ? run.padded : SLAB_QUERIES;
   for (int64_t i = 0; i < n; i++)
     run.s.top_weight = fmax(run.s.top_weight, task->weights[i]), least = fmin(least, task->weights[i]);
   if (!nq || !n || d > WEFT_KERNEL_GAUSSIAN_DIMS || !(run.s.top_weight > 0) || !has_cores()) {
     for (int64_t i = 0; i < nq; i++) out[i] = 0;
-    for (int64_t i = 0; i < nq * (columns - 1); i++) slopes[i] = 0;
+    for (int64_t i = 0; scale && i < nq * d; i++) slopes[i] = 0;
     for (int64_t i = 0; i < nq * 2; i++) bounds[i] = n && run.s.top_weight > 0 ? INFINITY : 0;
     goto done;
   }
@@ -336,17 +333,16 @@ weft_status weft_kernel_gaussian_cuda(weft_ctx *ctx, const weft_kernel_task *tas
   WEFT_TRY(choose_grid(ctx, task, run.s.factor, centre, &run.s.grid));
   WEFT_TRY(weft_device_send(&mem, centre, d, (double **) &run.s.centre));
   if (scale) WEFT_TRY(weft_device_send(&mem, scale, d, &factors));
-  WEFT_DEVICE_TAKE(total, &mem, nq * (columns < 2 ? 2 : columns));
+  WEFT_DEVICE_TAKE(total, &mem, nq * columns);
   WEFT_DEVICE_TAKE(of_sums, &mem, nq * 2);
-  WEFT_TRY(begin_run(&run, columns < 2 ? 2 : columns));
+  WEFT_TRY(begin_run(&run, columns));
   if (n <= run.slab) WEFT_TRY(send_references(&run, 0, n));
   gauss_queries<<<(unsigned) ((run.padded + 127) / 128), 128, 0, mem.stream>>>(run.s, run.query, nq, run.padded,
-                                                                               run.blocks, run.own ? GAUSS_OWN : 0,
-                                                                               run.words, run.about);
+                                                                               run.blocks, run.words, run.about);
   WEFT_CUDA(cudaGetLastError());
   if (scale && !run.own) {
-    WEFT_TRY(sum_references(&run, GAUSS_SQUARES, total));
-    gauss_shift<<<(unsigned) ((nq + 127) / 128), 128, 0, mem.stream>>>(nq, total, total + nq, run.about);
+    WEFT_TRY(sum_references(&run, GAUSS_SUMS, total));
+    gauss_shift<<<(unsigned) ((nq + 127) / 128), 128, 0, mem.stream>>>(nq, total, run.about);
     WEFT_CUDA(cudaGetLastError());
   }
   WEFT_TRY(sum_references(&run, scale ? GAUSS_SLOPES : GAUSS_SUMS, total));
@@ -354,7 +350,7 @@ weft_status weft_kernel_gaussian_cuda(weft_ctx *ctx, const weft_kernel_task *tas
                                                               (double) n, run.about, run.left, total, of_sums);
   WEFT_CUDA(cudaGetLastError());
   WEFT_TRY(weft_device_download(&mem, out, total, nq * sizeof *out));
-  if (scale) WEFT_TRY(weft_device_download(&mem, slopes, total + nq, nq * d * sizeof *slopes));
+  if (scale) WEFT_TRY(weft_device_download(&mem, slopes, total + 2 * nq, nq * d * sizeof *slopes));
   WEFT_TRY(weft_device_download(&mem, bounds, of_sums, nq * 2 * sizeof *bounds));
 done:
   weft_arena_end(&host);

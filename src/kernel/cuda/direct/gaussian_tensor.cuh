@@ -144,14 +144,13 @@ __global__ void gauss_references(const gauss_scheme s, const gauss_points x, con
 
 /* A query: GAUSS_TOP less half its square, on the grid; the rest of the square; the lengths of its rounding and of what
  * one 16-bit float leaves of it; its length, infinite beyond the grid; the longest of its coordinates; `shift`, by
- * which exponents are larger; and sum p r² over sum p, GAUSS_OWN where all weights are 1 and it is a reference. */
+ * which exponents are larger. */
 struct gauss_query {
-  float start, rest, off, coarse, length, longest, shift, square;
+  float start, rest, off, coarse, length, longest, shift;
 };
-#define GAUSS_OWN -1.0f
 
 __global__ void gauss_queries(const gauss_scheme s, const gauss_points x, int64_t n, int64_t padded, int blocks,
-                              float square_known, unsigned *words, gauss_query *about)
+                              unsigned *words, gauss_query *about)
 {
   const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
   if (i >= padded) return;
@@ -172,8 +171,7 @@ __global__ void gauss_queries(const gauss_scheme s, const gauss_points x, int64_
                (float) sqrt(coarse) * 1.001f,
                take ? (float) sqrt(square) * 1.000001f : INFINITY,
                (float) longest * 1.000001f,
-               0,
-               square_known };
+               0 };
   for (int b = 0; b < blocks; b++)
     for (int t = 0; t < 4; t++) {
       unsigned high, low, both;
@@ -185,22 +183,27 @@ __global__ void gauss_queries(const gauss_scheme s, const gauss_points x, int64_
     }
 }
 
-/* For slopes, from sums with p t: shifts exponents until the sum is from 1/2 to 1 times 2^GAUSS_TOP. */
-__global__ void gauss_shift(int64_t n, const double *sum, const double *sum_t, gauss_query *about)
+/* For slopes: shifts exponents until the sum is from 1/2 to 1 times 2^GAUSS_TOP. */
+__global__ void gauss_shift(int64_t n, const double *sum, gauss_query *about)
 {
   const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
   if (i >= n || !(sum[i] > 0)) return;
   const double shift = GAUSS_TOP - 1 - floor(log2(sum[i]));
-  about[i].square = (float) fmax(1.3862943611198906 * (GAUSS_TOP - sum_t[i] / sum[i]), 0.0) + 1e-2f;
   about[i].shift = (float) shift;
   about[i].start += (float) shift;
 }
 
+/* Sum p r² over sum p, r in bandwidths, of a query; at least that, where weights differ. */
+__host__ __device__ static inline double gauss_square(double sum, double sum_t, const gauss_query &q)
+{
+  return fmax(1.3862943611198906 * (GAUSS_TOP + q.shift - sum_t / sum), 0.0) + 1e-2;
+}
+
 /* Bounds of the errors of a query, over its sum, derived in gaussian.cu: of the sum, and of a slope in bandwidths. sum:
- * of p, in units of the greatest weight; n: references. */
+ * of p, in units of the greatest weight; square: sum p r² over it; n: references. */
 __host__ __device__ static inline void gauss_bounds(const gauss_scheme &s, const gauss_left_out &left, double nearest,
                                                     double rounding, int blocks, double n, const gauss_query &q,
-                                                    double sum, double *of_sum, double *of_slopes)
+                                                    double sum, double square, double *of_sum, double *of_slopes)
 {
   const double unit = 1.0 / 8388608, step = (17 * exp2(-(double) left.bits) + 1) * unit, ln2 = 0.6931471805599453,
                per_z = 1.2011224087864498; /* z of a bandwidth */
@@ -212,8 +215,7 @@ __host__ __device__ static inline void gauss_bounds(const gauss_scheme &s, const
       4 * unit + ln2 * (deep * (2 * q.length * side + s.grid * s.grid) + (gauss_coarse(blocks) ? q.coarse * side : 0) +
                         off * off / 2 + (GAUSS_TOP + fabs(q.shift)) * unit / 2);
   const double a1 = ln2 * per_z * (off + deep * side), a2 = unit / 2;
-  const double reach = sqrt(2 * fmax(log(n / sum) + 6.9, 1.0)), adding = 20 * unit;
-  const double square = q.square == GAUSS_OWN ? reach * reach * (fmax(1.0001 - 1 / sum, 0.0) + 1e-3) : q.square;
+  const double reach = sqrt(2 * fmax(log(n / sum) + 4.6, 1.0)), adding = 20 * unit;
   const double root = sqrt(square), longest = q.longest / per_z;
   const double faint = (double) left.faint * 0x1p-40, beyond = (double) left.far * exp(-far * far / 2);
   *of_sum = 1.03 * (a0 + (a1 + a2 * reach) * reach) + adding + (n * 0x1p-100 + faint + beyond) / sum;
@@ -234,16 +236,13 @@ struct gauss_args {
   int64_t stride;
 };
 
-/* Sums are made of p, of p and p t, or of p and p z_j. */
-enum gauss_mode { GAUSS_SUMS, GAUSS_SQUARES, GAUSS_SLOPES };
-__host__ __device__ constexpr int gauss_columns(gauss_mode mode, int d)
-{
-  return mode == GAUSS_SUMS ? 1 : mode == GAUSS_SQUARES ? 2 : d + 1;
-}
+/* Sums are made of p, or of p, p t and p z_j. */
+enum gauss_mode { GAUSS_SUMS, GAUSS_SLOPES };
+__host__ __device__ constexpr int gauss_columns(gauss_mode mode, int d) { return mode == GAUSS_SUMS ? 1 : d + 2; }
 /* Sums in double of a thread. */
 __host__ __device__ constexpr int gauss_slots(int blocks, int mt, gauss_mode mode)
 {
-  return mt * (mode == GAUSS_SUMS ? 2 : mode == GAUSS_SQUARES ? 4 : 2 + 4 * blocks);
+  return mt * (mode == GAUSS_SUMS ? 2 : 4 + 4 * blocks);
 }
 
 __device__ static inline void gauss_product(float d[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
@@ -382,13 +381,13 @@ template <int COUNT, int THREADS> __device__ static inline double *gauss_keep(do
 }
 
 /* Writes a strip's sums of p, and of p t, which four lanes have parts of, and of p z_j. */
-template <int SIDES, int THREADS, bool SQUARES>
+template <int SIDES, int THREADS>
 __device__ static inline const double *gauss_store(const double *slot, const gauss_args &args, double *out, int lane)
 {
   const int t = lane & 3;
   out += lane >> 2;
 #  pragma unroll
-  for (int k = 0; k < (SQUARES ? 4 : 2); k++) {
+  for (int k = 0; k < (SIDES ? 4 : 2); k++) {
     double s = *slot;
     slot += THREADS;
     s += __shfl_xor_sync(~0u, s, 1);
@@ -398,7 +397,7 @@ __device__ static inline const double *gauss_store(const double *slot, const gau
 #  pragma unroll
   for (int k = 0; k < 4 * SIDES; k++, slot += THREADS) {
     const int j = k / 4 * 8 + 2 * t + (k & 1);
-    if (j < args.d) out[(int64_t) (1 + j) * args.stride + 8 * (k >> 1 & 1)] = *slot;
+    if (j < args.d) out[(int64_t) (2 + j) * args.stride + 8 * (k >> 1 & 1)] = *slot;
   }
   return slot;
 }
@@ -407,7 +406,7 @@ __device__ static inline const double *gauss_store(const double *slot, const gau
 template <int BLOCKS, int MT, int WARPS, int RESIDENT, gauss_mode MODE>
 __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_args args)
 {
-  constexpr bool SLOPES = MODE == GAUSS_SLOPES, SQUARES = MODE == GAUSS_SQUARES;
+  constexpr bool SLOPES = MODE == GAUSS_SLOPES;
   constexpr int THREADS = 32 * WARPS, WORDS = gauss_words(BLOCKS, SLOPES);
   constexpr int SIDES = SLOPES ? BLOCKS : 0, SLOTS = gauss_slots(BLOCKS, MT, MODE);
   const float zero[4] = { 0, 0, 0, 0 };
@@ -457,9 +456,9 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
     const float4 *rests = (const float4 *) (here + 512 * BLOCKS);
     const float2 *norms = (const float2 *) (here + 512 * BLOCKS + 128);
     const uint4 *values = (const uint4 *) (here + 512 * BLOCKS + 192);
-    float main[MT][SIDES + 1][4], rest[MT][SIDES + 1][4], run[MT][2], run_t[MT][2];
+    float main[MT][SIDES + 1][4], rest[MT][SIDES + 1][4], run[MT][2];
 #  pragma unroll
-    for (int m = 0; m < MT; m++) run[m][0] = run[m][1] = run_t[m][0] = run_t[m][1] = 0;
+    for (int m = 0; m < MT; m++) run[m][0] = run[m][1] = 0;
 #  pragma unroll
     for (int k = 0; k < GAUSS_TILE / 16; k++) {
       unsigned high[MT][4], low[MT][4]; /* of p */
@@ -478,7 +477,7 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
           for (int e = 0; e < 4; e++) {
             p[e] = gauss_exp2(exponent[e]);
             run[m][e >> 1] += p[e];
-            if (SQUARES) run_t[m][e >> 1] = fmaf(p[e], exponent[e], run_t[m][e >> 1]);
+            if (SLOPES) sum_t[m][e >> 1] = fmaf(p[e], exponent[e], sum_t[m][e >> 1]);
           }
           if (SLOPES) {
             gauss_halves(p[0], p[1], &high[m][2 * side], &low[m][2 * side]);
@@ -501,7 +500,6 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
 #  pragma unroll
     for (int m = 0; m < MT; m++) {
       sum[m][0] += run[m][0], sum[m][1] += run[m][1];
-      if (SQUARES) sum_t[m][0] += run_t[m][0], sum_t[m][1] += run_t[m][1];
 #  pragma unroll
       for (int b = 0; b < SIDES; b++)
 #  pragma unroll
@@ -512,14 +510,14 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT) gauss_sums(const gauss_a
 #  pragma unroll
     for (int m = 0; m < MT; m++) {
       slot = gauss_keep<2, THREADS>(slot, sum[m]);
-      if (SQUARES) slot = gauss_keep<2, THREADS>(slot, sum_t[m]);
+      if (SLOPES) slot = gauss_keep<2, THREADS>(slot, sum_t[m]);
       slot = gauss_keep<4 * SIDES, THREADS>(slot, sums[m][0]);
     }
   }
   const double *slot = slots;
   double *out = args.partial + blockIdx.x * (int64_t) gauss_columns(MODE, args.d) * args.stride + strip * 16;
 #  pragma unroll
-  for (int m = 0; m < MT; m++) slot = gauss_store<SIDES, THREADS, SQUARES>(slot, args, out + 16 * m, lane);
+  for (int m = 0; m < MT; m++) slot = gauss_store<SIDES, THREADS>(slot, args, out + 16 * m, lane);
 }
 #else
 template <int BLOCKS, int MT, int WARPS, int RESIDENT, gauss_mode MODE> __global__ void gauss_sums(const gauss_args) {}
