@@ -58,6 +58,8 @@ test_that("errors of sums and slopes are within their bounds", {
     expect_equal(got$sum, want$sum, tolerance = 1e-4)
     expect_equal(got$slopes, 2 * want$slopes, tolerance = 1e-4) # native points are in bandwidths
     expect_identical(tensor_sums(problem, rep(2, 10)), got)
+    moved <- tensor_sums(tensor_problem(x, NULL, 0.8, NULL, backend), rep(0.5, 10), moved = TRUE)
+    expect_equal(moved$slopes, kde(x, 0.8, bias = "score", rel_error = 0, run = "cpu")$data, tolerance = 1e-4)
     none <- tensor_sums(tensor_problem(x, NULL, 1, numeric(300), backend), rep(1, 10))
     expect_identical(none[c("sum", "slopes")], list(sum = numeric(300), slopes = matrix(0, 300, 10)))
   }
