@@ -10,15 +10,15 @@
 #' @section How it searches: Nodes are inserted in random order, each at the place with the highest total score. Then
 #'   each node in turn moves to the place with the highest score, until no node moves. Next, some neighbouring nodes are
 #'   moved to random places, and the search continues from there; a worse result is discarded. This is repeated up to
-#'   `kicks` times for each of `starts` orders. After each twentieth of the kicks, the search ends if two starts, and at
-#'   least half of them, have reached the same best score. With 256 numeric nodes or more, all kicks are tried in parallel
-#'   lanes from the same order, one lane for every 16 nodes and at most 64. The moves of each lane are then accepted if
-#'   they do not lower the score. The best parents of a node among any set of preceding nodes are stored in a tree and
-#'   rarely need to be computed again. In addition, all sets of up to 2, 3 or 4 candidates are listed, as far as their
-#'   number allows, because two parents may jointly explain what neither explains alone. For the same reason, parents are
-#'   also selected backwards whenever an order is better than all previous ones, with fewer than 256 numeric nodes and no
-#'   required edges: starting from all preceding candidates of a node, the least informative one is removed repeatedly.
-#'   Such sets are stored and also used in other orders.
+#'   `kicks` times for each of `starts` orders. The search ends earlier if two starts, and at least half of them, have
+#'   reached the same best score after half of the kicks, or after about a second each, measured in scored sets. With 256
+#'   numeric nodes or more, all kicks are tried in parallel lanes from the same order, one lane for every 16 nodes and at
+#'   most 64. The moves of each lane are then accepted if they do not lower the score. The best parents of a node among
+#'   any set of preceding nodes are stored in a tree and rarely need to be computed again. In addition, all sets of up to
+#'   2, 3 or 4 candidates are listed, as far as their number allows, because two parents may jointly explain what neither
+#'   explains alone. For the same reason, parents are also selected backwards whenever an order is better than all
+#'   previous ones, with fewer than 256 numeric nodes and no required edges: starting from all preceding candidates of a
+#'   node, the least informative one is removed repeatedly. Such sets are stored and also used in other orders.
 #'
 #'   The candidates of a node are the nodes that a greedy search finds among all nodes, the `candidates` nodes with the
 #'   best scores as its only parent, and the nodes of which it is a candidate. At the end, every preceding node is tried

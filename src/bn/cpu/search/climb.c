@@ -367,7 +367,7 @@ static void settle(weft_bn_climber *climber, weft_bn_scorer *scorer)
  * sets and values have been asked for or the climber is done. */
 void weft_bn_climber_advance(weft_bn_climber *climber, weft_bn_scorer *scorer, double portion)
 {
-  const double from = scorer->scored + climber->asked;
+  const double scored = scorer->scored, from = scored + climber->asked;
   if (climber->stale) value_all(climber, scorer);
   climber->stale = 0;
   while (!climber->done && scorer->scored + climber->asked - from < portion) {
@@ -386,6 +386,7 @@ void weft_bn_climber_advance(weft_bn_climber *climber, weft_bn_scorer *scorer, d
     put(climber, node, to);
     after_move(climber, scorer, node, was, to);
   }
+  climber->scored += scorer->scored - scored;
 }
 
 void weft_bn_climber_begin(weft_bn_climber *climber, size_t kicks, const uint8_t *grown)

@@ -39,10 +39,10 @@ typedef struct weft_bn_climber {
   uint64_t *thinned_at; /* p: a hash of the nodes before it when its parents were thinned last */
   int done;
   /* one move */
-  int32_t *relevant;       /* p: nodes that matter, by place */
-  uint8_t *why;            /* p: KID and PARENT, zero between moves */
-  int64_t *without, *with; /* p: of a node whose candidate moves */
-  double moves, asked;
+  int32_t *relevant;           /* p: nodes that matter, by place */
+  uint8_t *why;                /* p: KID and PARENT, zero between moves */
+  int64_t *without, *with;     /* p: of a node whose candidate moves */
+  double moves, asked, scored; /* since it was made */
 } weft_bn_climber;
 
 weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,

@@ -15,6 +15,7 @@
 #define NODES_A_LANE 16 /* kicks that are near each other hinder each other */
 #define ROUNDS_APART 20 /* in which starts without lanes use their kicks up, */
 #define FEW_KICKS 20    /* if each has so many in a round */
+#define ENOUGH 1e9      /* nanoseconds of scoring */
 #define ROUNDS 48       /* in which the kicks are used up, if each lane has more than one in a round */
 
 typedef struct search_run {
@@ -81,15 +82,21 @@ static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks, const
   return climb(ctx, run, run->search->starts);
 }
 
-/* Whether as many starts as count have the best score of all: of two both, of more at least half. */
-static int starts_agree(const search_run *run)
+/* Whether two starts, and at least half of them, have the best score of all, after half of the kicks or, where kicks
+ * take long, after each start has done enough. */
+static int starts_agree(const search_run *run, size_t left)
 {
-  const size_t starts = run->search->starts;
+  const weft_bn_search *search = run->search;
+  const double each = weft_bn_gauss(search->problem) ? 100 : (double) search->problem->n; /* of a set, in nanoseconds */
   int64_t best = INT64_MIN;
   size_t have = 0;
-  for (size_t t = 0; t < starts; t++) best = run->climbers[t].best_total > best ? run->climbers[t].best_total : best;
-  for (size_t t = 0; t < starts; t++) have += run->climbers[t].best_total == best;
-  return have > 1 && 2 * have >= starts;
+  double done = INFINITY;
+  for (size_t t = 0; t < search->starts; t++) {
+    best = run->climbers[t].best_total > best ? run->climbers[t].best_total : best;
+    done = fmin(done, each * run->climbers[t].scored);
+  }
+  for (size_t t = 0; t < search->starts; t++) have += run->climbers[t].best_total == best;
+  return have > 1 && 2 * have >= search->starts && (2 * left <= search->kicks || done > ENOUGH);
 }
 
 /* Lets all starts go on until no more than `pause` of `left` kicks are left. */
@@ -114,7 +121,7 @@ static weft_status kick_until_agreed(weft_ctx *ctx, search_run *run)
   for (size_t left = kicks, pause; left; left = pause) {
     pause = left > each ? left - each : 0;
     WEFT_TRY(resume_all(ctx, run, left, pause));
-    if (!pause || !starts_agree(run)) continue;
+    if (!pause || !starts_agree(run, pause)) continue;
     WEFT_TRY(resume_all(ctx, run, 0, 0));
     break;
   }
