@@ -24,6 +24,12 @@
 #' If `x` allows no cycles ([bn_time()] without edges within a time point), the nodes are independent of each other: the
 #' optimum and the posterior `"dag"` are computed for each node separately, for any number of nodes.
 #'
+#' @section How often the edges are right: An edge is dependence given the variables in `x`. The probabilities are right
+#'   where the model of the score is true and all nodes are in the data. Hidden nodes, and effects that the score cannot
+#'   describe, make them too high. The edges to which `"bge"` gave .8 or more had .97 on average in linear Gaussian
+#'   networks with all nodes in the data, and .90 of them were right; with half of the nodes hidden .95 and .57; where
+#'   effects were sines, squares and steps .93 and .70 (100 to 1,000 rows, `inst/bench/bn-calibration.R`).
+#'
 #' @inheritParams bn_learn
 #' @param x a data frame or matrix as for [bn_scores()], or an object returned by `bn_scores()`; for posteriors a table
 #'   made with `keep = "all"`.

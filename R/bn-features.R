@@ -13,6 +13,10 @@
 #' eight segments of each chain, and are too small if the chains did not converge. `resample` has no effect: the graphs
 #' come from the posterior given all rows.
 #'
+#' An edge represents dependence given the variables in the data, and a path is a chain of such edges. The
+#' probabilities are valid if the model is correct and there are no hidden common causes; otherwise they are too high,
+#' as for [bn_exact()].
+#'
 #' @param fit an object returned by `bn_exact(posterior = "dag")`, or [bn_learn()] with the target `"sum"` or
 #'   `"uniform"`.
 #' @param draws the number of graphs to sample from an exact posterior; not for chains, which have already sampled their
@@ -176,6 +180,7 @@ print.weft_bn_features <- function(x, ...) {
               best$error, as.integer(best$edges), as.integer(best$undirected)))
   cat(sprintf("Probability of at least 0.5: %d directed paths, %d pairs in each other's Markov blanket\n",
               sum(x$paths >= 0.5), sum(x$blankets >= 0.5) / 2))
+  cat_wrapped(edge_meaning)
   invisible(x)
 }
 

@@ -44,6 +44,24 @@ gaussian <- function(set, n, p, kept) {
   list(data = as.data.frame(scale(x[, kept])), truth = seen_truth(dag, kept))
 }
 
+# Effects that no line follows: each parent acts by a sine, a square or a step, so that the model of every way is wrong.
+nonlinear <- function(set, n, p, kept) {
+  set.seed(set)
+  names <- sprintf("v%02d", seq_len(p))
+  dag <- matrix(0, p, p, dimnames = list(names, names))
+  dag[upper.tri(dag)] <- stats::runif(p * (p - 1) / 2) < 2.5 / (p - 1)
+  x <- matrix(0, n, p, dimnames = list(NULL, names))
+  shapes <- list(function(v) 1.5 * sin(2 * v), function(v) v^2 - 1, function(v) 1.5 * (v > 0.5))
+  for (j in seq_len(p)) {
+    for (i in which(dag[, j] != 0)) {
+      x[, j] <- x[, j] + sample(c(-1, 1), 1L) * stats::runif(1, 0.5, 1) * shapes[[sample(3L, 1L)]](x[, i])
+    }
+    x[, j] <- as.vector(scale(x[, j] + stats::rnorm(n)))
+  }
+  kept <- names[sort(sample(p, kept))]
+  list(data = as.data.frame(x[, kept]), truth = seen_truth(dag, kept))
+}
+
 expression <- function(set, n, p) {
   e <- weft_example("expression", n = n, p = p, seed = set, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)
   q <- gene_quality(e$x, e$class)
@@ -71,6 +89,7 @@ for (hidden in c(0, 0.25, 0.5, 0.75)) for (n in c(100, 200, 1000)) local({
   all <- round(kept / (1 - hidden))
   rows <- n
   add_origin("Gaussian", hidden, n, function(set) gaussian(set, rows, all, kept))
+  if (hidden %in% c(0, 0.5)) add_origin("nonlinear", hidden, n, function(set) nonlinear(set, rows, all, kept))
 })
 for (of in c(40, 100, 200)) for (n in c(100, 200, 500)) local({
   genes <- of

@@ -8,10 +8,10 @@
 #   WEFT_BN_NETWORKS=folder[:folder] Rscript inst/bench/bn-repository.R files [rows = 1000] [seed = 1]
 # A folder has files .bif, .net or .dsc, compressed or not, .rds of bnlearn's `bn.fit`, or .json of linear Gaussian
 # networks (as in the wheel of Python's pgmpy). `sampled` names the one on which samplers are compared, on its first
-# 1,000 rows; WEFT_SUMU_PYTHON is a Python that has sumu. "files" reads, learns and scores each network: its score beside
-# the true network's, and the log-likelihood of new rows by the network that was learned, its parameters from the same
-# rows, less that by the true one. Seconds are processor time of one thread, so that other work on the machine matters
-# less.
+# 1,000 rows; WEFT_SUMU_PYTHON is a Python that has sumu. "files" reads, learns and scores each network: the score of
+# the network found less the true one's, and the log-likelihood of a new row given the network found, with parameters
+# from the same rows, less its log-likelihood given the true one. Seconds are processor time of one thread, so that
+# other work on the machine matters less.
 suppressPackageStartupMessages(library(weft))
 source("inst/bench/bench.R")
 given <- commandArgs(TRUE)

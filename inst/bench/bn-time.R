@@ -6,8 +6,10 @@
 # without edges within a point in time; beside it the correlation with the row before, and the t statistic of a gene in
 # a regression on it and on the target's own past. simulated: 15 nodes that depend on the point before, each on itself
 # and on two others on average; all seen, or one in three hidden. conditions: 8 nodes, three conditions of 40 rows and a
-# reference of 120; each condition moves the mean of one or two nodes by one to two standard deviations, or changes
-# their slopes too ("free").
+# reference of 120; each condition moves the mean of one or two nodes by one to two standard deviations, by .3 to .6
+# ("weak") or not at all ("none"), or changes their slopes too ("free"). For targets that are called at .5, .9 and
+# .99, the level is the proportion of other nodes that are called, the power that of targets, with standard errors
+# between sets.
 suppressPackageStartupMessages(library(weft))
 source("inst/bench/bench.R")
 given <- commandArgs(TRUE)
@@ -86,8 +88,8 @@ if (task == "simulated") {
 
 if (task == "conditions") {
   sets <- if (length(given) > 1L) as.integer(given[2L]) else 40L
-  for (kind in c("shift", "free", "categories")) {
-    said <- true <- NULL
+  for (kind in c("shift", "weak", "none", "free", "categories")) {
+    said <- true <- each <- NULL
     for (set in seq_len(sets)) {
       set.seed(set)
       p <- 8
@@ -96,7 +98,7 @@ if (task == "conditions") {
       dag <- matrix(0, p, p)
       dag[upper.tri(dag)] <- stats::runif(p * (p - 1) / 2) < 0.35
       target <- matrix(FALSE, 3, p)
-      for (k in 1:3) target[k, sample(p, sample(2, 1L))] <- TRUE
+      for (k in 1:3) target[k, sample(p, sample(2, 1L))] <- kind != "none"
       x <- matrix(0, n, p, dimnames = list(NULL, letters[seq_len(p)]))
       for (j in seq_len(p)) {
         parents <- which(dag[, j] > 0)
@@ -110,12 +112,13 @@ if (task == "conditions") {
             x[rows, j] <- chance[1 + x[rows, parents, drop = FALSE] %*% 2^(seq_along(parents) - 1)]
           } else {
             slopes <- stats::runif(length(parents), 0.4, 1) * sample(c(-1, 1), length(parents), TRUE)
-            if (kind == "shift") {
+            if (kind != "free") {
               set.seed(1000 * set + 10 * j)
               slopes <- stats::runif(length(parents), 0.4, 1) * sample(c(-1, 1), length(parents), TRUE)
             }
             x[rows, j] <- x[rows, parents, drop = FALSE] %*% slopes
-            if (hit) x[rows, j] <- x[rows, j] + sample(c(-1, 1), 1L) * stats::runif(1, 1, 2)
+            size <- if (kind == "weak") 0.3 else 1
+            if (hit) x[rows, j] <- x[rows, j] + size * sample(c(-1, 1), 1L) * stats::runif(1, 1, 2)
           }
         }
         set.seed(1000 * set + 10 * j + 9)
@@ -124,10 +127,19 @@ if (task == "conditions") {
       x <- as.data.frame(x)
       if (kind == "categories") x[] <- lapply(x, factor, levels = 0:1)
       made <- bn_conditions(x, condition, "none", change = if (kind == "free") "free" else "shift")
-      fit <- bn_exact(made, 4, switch(kind, shift = "bge", free = "bic-cg", "bdeu"), posterior = "dag")
+      fit <- bn_exact(made, 4, switch(kind, free = "bic-cg", categories = "bdeu", "bge"), posterior = "dag")
       said <- c(said, fit$edges[paste("in", c("c1", "c2", "c3")), seq_len(p)])
       true <- c(true, target)
+      each <- c(each, rep(set, length(target)))
     }
     stated(paste("targets of conditions,", kind), said, true)
+    for (bar in c(0.5, 0.9, 0.99)) {
+      rate <- function(which) {
+        if (!any(which)) return("")
+        by_set <- tapply(said[which] >= bar, each[which], mean)
+        sprintf("%.3f (%.3f)", mean(said[which] >= bar), stats::sd(by_set) / sqrt(length(by_set)))
+      }
+      cat(sprintf("  called at %.2f: level %s, power %s\n", bar, rate(!true), rate(true)))
+    }
   }
 }
