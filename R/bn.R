@@ -564,7 +564,7 @@ print.weft_bn <- function(x, ...) {
   invisible(x)
 }
 
-edge_meaning <- "An edge is a dependence given the other variables in the data; hidden common causes are not modelled"
+edge_meaning <- "An edge is a dependence given these variables; hidden common causes are not modelled"
 
 #' @rdname print.weft_bn
 #' @export

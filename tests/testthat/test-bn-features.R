@@ -137,7 +137,7 @@ test_that("features are the sums over all graphs, within five standard errors", 
   expect_equal(sum(features$classes$probability), 1)
   expect_equal(features$errors$paths, sqrt(features$paths * (1 - features$paths) / 4000))
   expect_output(print(features), "Features of 4000 networks sampled from the exact posterior over graphs")
-  expect_output(print(features), "dependence given these variables")
+  expect_output(print(features), "a dependence given these variables")
 
   chains <- bn_learn(scores, iterations = 20000, target = "uniform", seed = 1, control = list(thin = 10))
   learned <- bn_features(chains)
