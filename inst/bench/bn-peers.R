@@ -112,21 +112,25 @@ draw_known <- function(name, n) {
   list(data = as.data.frame(scale(x)), dag = dag, kind = "gauss")
 }
 
-# Columns in random order; columns of categories that do not vary are left out.
-draw <- function(set, number) {
-  set.seed(1000 * seed + number)
-  if (set$kind == "network") return(draw_known(as.character(set$shape), set$rows))
-  p <- set$nodes
-  dag <- random_dag(p, set$degree, set$shape)
-  gauss <- set$kind == "gauss"
+# Columns in random order; columns of categories that do not vary are left out. bn-missing.R draws its sets here, too.
+draw <- function(p, degree, n, seed, shape = "er", of = kind) {
+  set.seed(seed)
+  dag <- random_dag(p, degree, shape)
+  gauss <- of == "gauss"
   if (!gauss) for (j in seq_len(p)) dag[utils::tail(which(dag[, j] > 0), -4L), j] <- 0L
-  x <- if (gauss) draw_numbers(dag, set$rows) else draw_categories(dag, set$rows)
+  x <- if (gauss) draw_numbers(dag, n) else draw_categories(dag, n)
   dimnames(dag) <- rep(list(sprintf("v%04d", seq_len(p))), 2L)
   colnames(x) <- colnames(dag)
   data <- if (gauss) as.data.frame(scale(x)) else as.data.frame(lapply(as.data.frame(x), factor))
   order <- sample(p)
   order <- order[vapply(data[order], function(column) gauss || nlevels(column) > 1L, NA)]
-  list(data = data[order], dag = dag[order, order], kind = as.character(set$kind))
+  list(data = data[order], dag = dag[order, order], kind = of)
+}
+
+draw_set <- function(set, number) {
+  set.seed(1000 * seed + number)
+  if (set$kind == "network") return(draw_known(as.character(set$shape), set$rows))
+  draw(set$nodes, set$degree, set$rows, 1000 * seed + number, set$shape, as.character(set$kind))
 }
 
 # ---- methods ----
@@ -220,6 +224,7 @@ compare <- function(rows, kind, own, peer, score) {
   mine <- rows[rows$kind == kind & rows$method == own, ]
   their <- rows[rows$kind == kind & rows$method == peer, ]
   shared <- intersect(mine$key, their$key)
+  if (length(shared) < 2L) return(invisible())
   mine <- mine[match(shared, mine$key), ]
   their <- their[match(shared, their$key), ]
   ahead <- mine[[score]] >= their[[score]] - 1e-3
@@ -259,7 +264,7 @@ done <- if (file.exists(file)) utils::read.csv(file) else NULL
 for (number in seq.int(range[1L], min(utils::tail(range, 1L), nrow(sets)))) {
   set <- sets[number, ]
   if (set$kind == "network" && !nzchar(networks)) next
-  drawn <- draw(set, number)
+  drawn <- draw_set(set, number)
   name <- if (set$kind == "network") sprintf("%s, %d rows", set$shape, as.integer(set$rows))
           else sprintf("%s, %d nodes, %s, degree %d, %d rows", set$kind, as.integer(set$nodes), set$shape,
                        as.integer(set$degree), as.integer(set$rows))
