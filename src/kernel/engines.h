@@ -112,7 +112,8 @@
     "devices from 8.0 on", \
     "`rel_error` >= 1e-4, 4 to 64 dimensions, one column; no logarithms, traces, or gradients with a covariance; " \
       "nothing left out", \
-    "`Rscript inst/bench/kernel-score.R speed`", \
+    "slopes of 10^6 points in 16-D among themselves .74 s (H100), in double some 7.6 by a smaller sum; sums 4.1 times " \
+      "as fast as in double: `Rscript inst/bench/kernel-score.R debiased`", \
     "") \
   ENGINE(GRID, "grid", \
     "`cuda/grid/*.cu`", \
