@@ -12,9 +12,9 @@ fits_tensor_cores <- function(problem) {
 tensor_dims <- 64L # WEFT_KERNEL_GAUSSIAN_DIMS
 tensor_engine <- "Gaussian sums on tensor cores" # of engines.h
 
-# list(sum, slopes, missed): `missed` are the queries that miss their error. Slopes are sums of w k (x - q) in the units
-# of native_points(), times `scale`; there are none where this is NULL. moved: they are the queries moved by their slopes
-# over their sums. Weights of both signs are summed one sign after the other.
+# list(sum, slopes, missed): `missed` are the queries that miss their error. Slopes are sums of w k (x - q) in the
+# units of native_points(), times `scale`; there are none where this is NULL. moved: they are the queries moved by
+# their slopes over their sums. Weights of both signs are summed one sign after the other.
 tensor_sums <- function(problem, scale = NULL, moved = FALSE) {
   w <- as.double(problem$weights %||% rep(1, nrow(problem$reference)))
   signs <- if (any(w < 0)) c(1, -1) else 1
@@ -65,8 +65,8 @@ kernel_tensor <- function(problem, plan) {
                         chosen$reason))
 }
 
-# tensor_sums() of kernel_gradient()'s problem; NULL where it is not for tensor cores. A gradient with a covariance would
-# need smaller errors in the units of native_points(). moved: queries are moved by `scale` times their score.
+# tensor_sums() of kernel_gradient()'s problem; NULL where it is not for tensor cores. A gradient with a covariance
+# would need smaller errors in the units of native_points(). moved: queries are moved by `scale` times their score.
 tensor_gradient <- function(problem, run, scale = 1, moved = FALSE) {
   by <- problem$bandwidth
   if (problem$trace || by$full || !fits_tensor_cores(problem)) return(NULL)
