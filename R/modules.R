@@ -143,7 +143,7 @@ module_traits <- function(traits, x, q) {
 
 # Edges of a network as pairs of columns of the data, each once: list(from, to, weight).
 network_pairs_of <- function(network, genes) {
-  network <- checked_step(network, "network", "network", "`regulation()` or `mi_network()`")
+  network <- checked_step(network, "network", "network", "regulation()` or `mi_network()")
   edges <- report_edges(network)
   ends <- cbind(match(edges$from, genes), match(edges$to, genes))
   lost <- setdiff(c(edges$from, edges$to), genes)

@@ -183,8 +183,8 @@ test_that("principal components are those of one device to rounding", {
 })
 
 # The state that irm() starts from with its default arguments.
-start_like_irm <- function(run, chains, nodes) {
-  weft:::start_state(run$graph, NULL, run$model, chains, weft:::check_hyper(1, c(1, 1)), nodes)
+start_like_irm <- function(run, chains) {
+  weft:::start_state(run$graph, NULL, run$model, chains, weft:::check_hyper(1, c(1, 1)))
 }
 
 test_that("co-clustering does not depend on the number of parts", {
@@ -192,7 +192,7 @@ test_that("co-clustering does not depend on the number of parts", {
   fit <- irm(planted$A, chains = 5, sweeps = 6, seed = 3, control = list(thin = 2))
   run <- fit$run
   run$done <- 0
-  run$state <- start_like_irm(run, 5, c(50, 40))
+  run$state <- start_like_irm(run, 5)
   chains <- function(parts) weft:::irm_chains(run, 6, NULL, dealt_control(parts))
   one <- chains(1)
   expect_identical(matrix(one$log_posterior, 6), fit$run$trace$log_posterior)
@@ -205,7 +205,7 @@ chains_by <- function(fit, chains, sweeps, ...) {
   run$done <- 0
   run$chains <- chains
   size <- c(run$graph$links$n_row, run$graph$links$n_col)
-  run$state <- start_like_irm(run, chains, size)
+  run$state <- start_like_irm(run, chains)
   left <- weft:::irm_chains(run, sweeps, NULL, dealt_control(...))
   left$stages <- NULL
   left

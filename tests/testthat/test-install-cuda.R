@@ -204,7 +204,7 @@ test_that("an archive that was changed, holds something else or is of another ve
   }
   file <- object_archive(there)
   there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0 ;; *) echo 550.54 ;; esac"))
-  refused(file, "driver must be of version 580")
+  refused(file, "driver must have version 580")
 })
 
 test_that("NVIDIA's libraries are found where conda, mlverse's packages and toolkits have them", {

@@ -85,7 +85,7 @@ test_that("threads, and cutting a run in two, change nothing", {
 test_that("every method takes a fit of values", {
   fit <- irm(planted, family = "gaussian", chains = 2, sweeps = 40, seed = 2)
   expect_output(print(fit), "45 rows and 20 columns, 900 values")
-  expect_output(print(summary(fit)), "[5-9][0-9] % of the variance is between blocks")
+  expect_output(print(summary(fit)), "blocks explain [5-9][0-9] % of the variance")
   expect_identical(glance(fit)$links, 900)
   expect_true(all(is.finite(as.data.frame(fit, what = "blocks")$sd)))
   told <- predict(fit, cbind("s01", "g20"), uncertainty = TRUE)

@@ -224,8 +224,8 @@ test_that("too few clusters are a warning that says how many would do", {
       invokeRestart("muffleWarning")
     })
     expect_length(got, 2)
-    expect_match(got[1], "`max_clusters` = 2 must be larger for the rows", fixed = TRUE)
-    expect_match(got[1], "3 rows have 3.0 clusters on average before", fixed = TRUE)
+    expect_match(got[1], "`max_clusters` (2) must be larger for the rows", fixed = TRUE)
+    expect_match(got[1], "the prior mean for 3 rows is 3.0 clusters", fixed = TRUE)
     expect_match(got[1], if (sampler == "blocked") "or try 405" else "or try 4", fixed = TRUE)
   }
   expect_warning(few(max_clusters = c(405, 20)), "for the columns", class = "weft_warning_truncation")
@@ -249,12 +249,12 @@ test_that("a default limit that is reached is raised, and a given one told", {
   expect_identical(fit$limits[c("mode", "limit", "first")],
                    data.frame(mode = c("row", "col"), limit = c(58, 50), first = c(29, 25)))
   expect_identical(fit[part], irm(A, chains = 2, sweeps = 60, seed = 1, max_clusters = c(58, 50))[part])
-  expect_output(print(fit), "The limit of 29 clusters of rows was reached; it was raised to 58", fixed = TRUE)
+  expect_output(print(fit), "The limit of 29 clusters of rows was reached", fixed = TRUE)
   expect_output(print(fit), "Number of clusters: rows 30 (1.00); columns 25 (1.00)", fixed = TRUE)
   expect_warning(given <- irm(A, chains = 2, sweeps = 60, seed = 1, max_clusters = c(20, 60)), "for the rows",
                  class = "weft_warning_truncation")
   expect_identical(given$limits$limit, c(20, 60))
-  note <- "The limit of 20 clusters of rows was reached in 100 % of the sweeps: their number is not a finding."
+  note <- "The limit of 20 clusters of rows was reached in 100 % of the sweeps: do not interpret their number."
   expect_output(print(given), note, fixed = TRUE)
   expect_output(print(summary(given)), note, fixed = TRUE)
   few <- irm(A, chains = 1, sweeps = 6, seed = 1, max_clusters = 5)

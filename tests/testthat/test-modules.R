@@ -329,7 +329,7 @@ test_that("a network can be where the search begins", {
   directed <- regulation(d$x, seed = 1, run = weft_run(progress = FALSE), control = list(resamples = 20))
   expect_identical(nrow(modules_of(d$x, network = directed)$modules), 2L)
   expect_error(modules_of(d$x[, 1:40], network = net), "genes in `x`", class = "weft_error_input")
-  expect_error(modules_of(d$x, network = 1), "must be what", class = "weft_error_input")
+  expect_error(modules_of(d$x, network = 1), "returned by", class = "weft_error_input")
 })
 
 test_that("sets are tested against modules, with all genes as the universe", {

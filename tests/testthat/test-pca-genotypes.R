@@ -110,7 +110,7 @@ test_that("a file that became shorter is an error, and so is one without people 
   x <- plink_file(write_genotypes(stem, g))
   source <- weft:::pca_source(x, block_size = 8)
   writeBin(as.raw(c(0x6c, 0x1b, 0x01)), paste0(stem, ".bed"))
-  expect_error(weft:::column_moments(source, NULL, weft:::run_control("cpu", 2, FALSE)), "shorter",
+  expect_error(weft:::column_moments(source, NULL, weft:::run_control("cpu", 2, FALSE)), "truncated",
                class = "weft_error_input")
   expect_error(fit_in_file(x, 2), class = "weft_error_input")
   none <- plink_file(write_genotypes(stem, g), from = 1e9)

@@ -45,8 +45,8 @@ fails <- c(
   `no such file` = 'cluster(if (me == 1) stop("no such file") else L, seed = 1)',
   `must have finite coordinates` = "kernel_sum(if (me == 1) z * NA else z, run = weft_run(ranks = TRUE))",
   `must be a numeric matrix` = 'predict(density, if (me == 1) "a" else z)',
-  `must be finite numbers` = "kernel_regression(z, if (me == 1) class else z[, 1], run = weft_run(ranks = TRUE))",
-  `must be 200 numbers` = "kernel_regression(z, z[, 1], weights = if (me == 1) -1, run = weft_run(ranks = TRUE))",
+  `must contain one finite number per row` = "kernel_regression(z, if (me == 1) class else z[, 1], run = weft_run(ranks = TRUE))",
+  `must contain 200 numbers` = "kernel_regression(z, z[, 1], weights = if (me == 1) -1, run = weft_run(ranks = TRUE))",
   `must be finite` = "kernel_sum(z, weights = if (me == 1) rep(Inf, 200), run = weft_run(ranks = TRUE))",
   `must be a numeric matrix` = 'pca(if (me == 1) "a" else z, 1, run = weft_run(ranks = TRUE))',
   `must not have missing` = "mi_pairs(if (me == 1) replace(x, 3, NA) else x, class, run = weft_run(ranks = TRUE))"
@@ -107,13 +107,13 @@ test_that("ranks whose data, settings or seeds differ have the same error, which
   for (k in seq_along(differ)) {
     expect_length(unique(found[k, ]), 1L)
     expect_match(found[k, 1L],
-                 sprintf("^weft_error_ranks .*Not as on rank 0: `?%s`? \\(ranks? .*2\\)", names(differ)[k]))
+                 sprintf("^weft_error_ranks .*Different from rank 0: `?%s`? \\(ranks? .*2\\)", names(differ)[k]))
   }
   expect_identical(unname(found_by(3, "good")["good", ]), rep("ok", 3L))
   found <- found_by(2, "apart")
   expect_match(found[c("apart", "number"), ], "^weft_error_ranks All ranks must")
   expect_match(found["apart", ], "`irm()` on rank 0, `mi_pairs()` on rank 1.", fixed = TRUE)
-  expect_match(found["number", ], "`irm()` is the call number 5 of rank 0, `irm()` is the call number 100 of rank 1",
+  expect_match(found["number", ], "`irm()` is call number 5 on rank 0, `irm()` is call number 100 on rank 1",
                fixed = TRUE)
   expect_identical(unname(found[c("good", "again"), ]), matrix("ok", 2L, 2L))
 })
@@ -193,7 +193,7 @@ test_that("a call that one rank has left out is noticed, and a rank whose script
   expect_match(first[1L], "All ranks must make the same call")
   expect_identical(all(1L), c("All ranks must make the same call.", "ok", "ok"))
   expect_identical(first[2L], "ok")
-  expect_match(first[3:4], "This call needs rank 1, whose script has ended")
+  expect_match(first[3:4], "This call needs rank 1, but the script there has ended")
   expect_identical(first[5L], "ok")
 })
 

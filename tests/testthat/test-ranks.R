@@ -224,7 +224,7 @@ test_that("an error on one rank ends the job and names the rank", {
 
 test_that("a rank that leaves early does not keep the others waiting", {
   out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "if (me == 0) quit(status = 3)", "weft:::ranks_gather(me)"))
-  expect_match(out, "This call needs rank 0, whose script has ended", all = FALSE)
+  expect_match(out, "This call needs rank 0, but the script there has ended", all = FALSE)
 })
 
 # How many comparisons hold on all three ranks together. Lines of several ranks may run together.
@@ -336,7 +336,7 @@ test_that("ranks with different columns, and what is not shared, are errors", {
              `needs method` = 'pca(diag(5), method = "gs", run = weft_run(ranks = TRUE))',
              `must be complete` = "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), run = weft_run(ranks = TRUE))",
              `whether there are weights` = "pca(diag(4), weights = if (me) 1:4, run = weft_run(ranks = TRUE))",
-             `Not as on rank 0: .bandwidth. .rank 1.` =
+             `Different from rank 0: .bandwidth. .rank 1.` =
                "kernel_sum(matrix(1:4, 2), bandwidth = 1 + me, run = weft_run(ranks = TRUE))")
   found <- outcomes(2, character(), calls)
   for (said in names(calls)) expect_match(found[said, ], paste0("^weft_error_(input|ranks) .*", said))

@@ -88,7 +88,7 @@ test_that("normalised counts are seen by all that read, and never written", {
   expect_equal(Matrix::rowSums(plain)[-3], stats::setNames(rep(mean(total), 1999), rownames(m)[-3]), tolerance = 1e-12)
   expect_identical(x[, ], m)
   expect_equal(unserialize(serialize(y, NULL))[, ], by_hand, tolerance = 1e-14)
-  expect_output(print(y), "Normalised: each row's total is 10000, then log")
+  expect_output(print(y), "Normalised: rows have a total of 10000, then log")
   expect_output(print(summary(y)), "Normalised")
   expect_error(store_normalise(y), "already", class = "weft_error_input")
   expect_error(store_normalise(m), "must be a store", class = "weft_error_input")
