@@ -66,7 +66,7 @@ interrupts <- c(
                          run = weft_run(ranks = TRUE, progress = if (me == 0) function(...) Sys.sleep(0.05)))',
   next_one = "options(weft.poll = NULL); kernel_sum(few, run = weft_run(ranks = TRUE))",
   fork = "f <- parallel::mcparallel(kernel_sum(few, run = weft_run(ranks = TRUE)), silent = TRUE)
-          stopifnot(grepl('does not survive fork', parallel::mccollect(f)[[1L]]))",
+          stopifnot(grepl('cannot be used after fork', parallel::mccollect(f)[[1L]]))",
   last = "kernel_sum(few, run = weft_run(ranks = TRUE))"
 )
 good <- "stopifnot(identical(cluster(seed = 1)$log_posterior, expected))"

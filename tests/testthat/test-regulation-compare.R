@@ -230,7 +230,7 @@ test_that("stability is the overlap of the heaviest edges without some samples",
     mean(heavy(net) %in% heavy(less))
   }, 0)
   expect_equal(s$overlap, mean(overlap))
-  expect_output(print(net), sprintf("Without one of 60 samples %.0f %% of the 15 heaviest", 100 * s$overlap))
+  expect_output(print(net), sprintf("Without one of 60 samples, %.0f %% of the 15 strongest edges", 100 * s$overlap))
   expect_null(attr(regulation(x, seed = 3, control = list(resamples = 4, null_copies = 0)), "stability"))
   expect_null(attr(regulation(x, seed = 3, control = list(resamples = 4, stability = FALSE)), "stability"))
   expect_false(is.null(attr(regulation(x, seed = 3,
