@@ -113,6 +113,7 @@ weft_status weft_open_sparse(weft_ctx *ctx)
                       (void **) &weft_sparse);
 }
 
+/* The lane's handle, made when first needed and kept for later calls on the same device. */
 weft_status weft_blas_handle(weft_ctx *ctx, cudaStream_t stream, cublasHandle_t *out)
 {
   static struct {

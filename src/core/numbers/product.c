@@ -370,6 +370,12 @@ done:
   return st;
 }
 
+static void scale_columns(size_t m, size_t n, double by, double *c, size_t ldc)
+{
+  for (size_t j = 0; j < n; j++)
+    for (size_t i = 0; i < m; i++) c[i + j * ldc] = by == 0 ? 0 : by * c[i + j * ldc];
+}
+
 /* Packs panels of A and B that fit the caches, with centring and scaling applied on the way, and multiplies them by the
  * processor's best tile. Threads share rows of C; terms are added in the same order whatever their number. Thin and
  * deep shapes go to skinny_product() and deep_product(); this is where that is decided. */
@@ -389,8 +395,7 @@ weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alp
   bt.transposed = !b->transposed;
   if (!m || !n) return WEFT_OK;
   if (!k) {
-    for (size_t j = 0; j < n; j++)
-      for (size_t i = 0; i < m; i++) c[i + j * ldc] = beta == 0 ? 0 : beta * c[i + j * ldc];
+    scale_columns(m, n, beta, c, ldc);
     return WEFT_OK;
   }
   if (a->transposed && !b->transposed && n <= FEW && !a->single && !a->row && !b->single && !b->center && !b->factor &&

@@ -67,6 +67,7 @@ static void put_moments(const double sum[4], double missing, size_t j, const wef
   out->infinite[j] = 0;
 }
 
+/* Means, scales and counts of missing genotypes of all variants, from counts of the four codes over the kept rows. */
 weft_status weft_pca_genotype_moments(weft_ctx *ctx, const weft_pca_data *data, const double *weights,
                                       const weft_pca_moments *out)
 {

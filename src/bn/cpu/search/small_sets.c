@@ -10,6 +10,7 @@ typedef struct fill_job {
   weft_bn_listed *out;
 } fill_job;
 
+/* Scores the sets of one node, members in ascending order, each by the thread's own scorer. */
 static void fill_task(void *data, size_t i, int thread)
 {
   fill_job *job = data;

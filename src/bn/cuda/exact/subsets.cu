@@ -79,6 +79,7 @@ done:
   return st;
 }
 
+/* Takes parts from this device while there is room, then from the other devices, then from the host's pinned memory. */
 weft_status weft_bn_subsets_take(weft_device_arena *mem, int p, weft_bn_subset_store *out)
 {
   weft_status st = WEFT_OK;

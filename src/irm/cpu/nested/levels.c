@@ -327,6 +327,7 @@ done:
   return st;
 }
 
+/* Scratch memory of the threads that propose moves of a slice of nodes side by side; small graphs need none. */
 weft_status irm_nested_share(weft_arena *arena, irm_nested *t, int threads)
 {
   weft_status st = WEFT_OK;
@@ -587,6 +588,8 @@ static void touch_row(irm_nested *t, int l, const irm_level *below, int32_t r)
   t->self = below->e[0][(int64_t) r * below->k + r];
 }
 
+/* Collects the links of node i of level l by the groups at their other ends, which changes of length are computed from.
+ */
 void irm_nested_take(irm_nested *t, int l, int32_t i)
 {
   irm_level *level = &t->level[l];

@@ -179,6 +179,8 @@ static int32_t wanted(irm_nested *view, int32_t i, uint64_t start)
   return best;
 }
 
+/* All nodes of a slice choose a group from the same state, side by side; the moves are then made in order, and one that
+ * no longer shortens the description is not made when `create`. Returns the change of the length. */
 double irm_nested_visit_slice(irm_nested *t, int32_t first, int32_t last, int create)
 {
   const uint64_t start = t->counter;

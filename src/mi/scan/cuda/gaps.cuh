@@ -39,6 +39,8 @@ __device__ static inline double square_sum(const scan_tile &part, const int32_t 
                              step));
 }
 
+/* Counts of the rows that a pair loses, by the genotype of the other variant, and the trace of U'U over rows where both
+ * are missing. */
 template <int L>
 __device__ static inline void count_gaps(const scan_tile &part, const int32_t *at, uint32_t a, uint32_t b,
                                          gap_state<L> &gaps)
