@@ -112,7 +112,7 @@
     "devices from 8.0 on", \
     "`rel_error` >= 1e-4, 4 to 64 dimensions, one column; no logarithms, traces, or gradients with a covariance; " \
       "nothing left out", \
-    "10^6 points in 16-D (H100): slopes at all points .74 s, where 131,072 queries in double took 1.01; sums at " \
+    "10^6 points in 16-D (H100): slopes at all points .82 s, where 131,072 queries in double took 1.01; sums at " \
       "these queries .25 s, in double 1.10: `Rscript inst/bench/kernel-score.R debiased`, `speed`", \
     "") \
   ENGINE(GRID, "grid", \

@@ -117,7 +117,7 @@
     "tuples of four, as pairs of pairs", \
     "Hopper", \
     "up to 3 levels, 2 classes, 65,535 rows, no missing values, by information", \
-    "16,384 x 500 (H100): two levels 483 T tuple-samples/s, three 78; x 250: 138 and 38 (`mi-tuples.R`)", \
+    "16,384 x 500 (H100): two levels 483 T tuple-samples/s, three 78; x 250: 102 and 54 (`mi-tuples.R`)", \
     "`plan_long_tuples()`") \
   ENGINE(LABEL_SETS, "label sets one by one", \
     "`permutations/cpu/permute.c`", \
@@ -167,7 +167,8 @@
     "devices", \
     "variants with up to 10 % missing genotypes (none beyond 24 columns of covariates), up to 8.5 million rows, " \
       "`top` up to 2^20", \
-    "500,000 x 20,000, ten covariates (H200): 4.9 s, with 4 degrees of freedom 15.9 (`pair-scan.R device`)", \
+    "500,000 x 20,000, ten covariates (H200): 4.9 s, with 4 degrees of freedom 15.9; x 3,072 with 1 % missing (H100): " \
+      ".65 and 1.9 s, classes .80 and 1.9 (`pair-scan.R device`)", \
     "`plan_scan()`") \
   ENGINE(COUNTS_MATRIX, "matrix of counts", \
     "`matrix/*/counts.*`", \
