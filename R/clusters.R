@@ -559,10 +559,10 @@ one_group_reason <- function(r) {
   if (!nrow(r$stability)) return("too few samples are distinct")
   first <- r$stability[1L, ]
   if (first$p_value > first$level) {
-    return(sprintf("the clearest split is no clearer than in data without groups (p = %s)",
+    return(sprintf("the deepest split is no deeper than expected in data without groups (p = %s)",
                    format(first$p_value, digits = 2)))
   }
-  sprintf("the clearest split (p = %s) is not recovered in subsamples", format(first$p_value, digits = 2))
+  sprintf("the deepest split (p = %s) is not recovered in subsamples", format(first$p_value, digits = 2))
 }
 
 # Samples and genes are examined alike, in pools of limited size; then all are assigned.
@@ -573,7 +573,7 @@ cost_consensus <- function(n, p) {
 
 # For the paragraph on methods of a report.
 clusters_methods <- function(r) {
-  sprintf(paste("Samples were split along %s at valleys of density that are deeper than in null data with the same",
+  sprintf(paste("Samples were split along %s at valleys in the density that are deeper than in null data with the same",
                 "covariances and no groups (level %g, %d null data sets). Groups were refined by k-means and by a",
                 "consensus over %d subsamples."), several(ncol(r$components$x), "principal component"),
           cluster_settings$level, cluster_settings$null_sets, cluster_settings$subsamples)

@@ -36,7 +36,7 @@ confounded_variables <- function(q) {
     confounded(if (of_batch) "batch" else "covariate",
                sprintf(paste("Class and %s are associated (p %s): %s. %s explains %s of the variation in class:",
                              "differences between classes are estimated only from the remainder."),
-                       if (of_batch) "batch" else plain_text(names(variables)[k]), probability_text(p), agree,
+                       if (of_batch) "batch" else plain_text(names(variables)[k]), p_text(p), agree,
                        if (of_batch) "The batch" else "It", share_text(share)), p)
   })
 }
@@ -64,7 +64,7 @@ confounded_depth <- function(q) {
   confounded("depth", sprintf(
     paste("Classes differ in sequencing depth (p %s): samples of %s have a mean of %s counts, samples of %s one of %s.",
           "Effects of depth on genes with few counts can look like differences between classes."),
-    probability_text(found[["p"]]), plain_text(names(usual)[extremes[1L]]), whole_text(usual[extremes[1L]]),
+    p_text(found[["p"]]), plain_text(names(usual)[extremes[1L]]), whole_text(usual[extremes[1L]]),
     plain_text(names(usual)[extremes[2L]]), whole_text(usual[extremes[2L]])), found[["p"]])
 }
 
@@ -85,7 +85,7 @@ technical_components <- function(q, components) {
       p <- min(1, found[["p"]] * length(tried))
       if (p > 0.05 || found[["share"]] < max(0.25, of_class(k))) return(NULL)
       confounded("component", sprintf("PC%d follows %s, which explains %s of its variance (p %s): it may be technical.",
-                                      k, what, share_text(found[["share"]]), probability_text(p)), p)
+                                      k, what, share_text(found[["share"]]), p_text(p)), p)
     })
   }), recursive = FALSE)
 }

@@ -260,8 +260,8 @@ group_spread <- function(fit, model, weight = NULL) {
        differing = if (by_gene >= far_distorted) {
          "Which class varies more depends on the gene, so the test uses one variance per class."
        } else if (by_gene >= distorted) {
-         paste("Which class varies more differs from gene to gene, and the classes are of unequal size, so the",
-               "p-values of single genes are approximate.")
+         paste("Some genes vary more in one class and some in another, and the classes differ in size, so the p-values",
+               "of individual genes are approximate.")
        })
 }
 

@@ -33,12 +33,12 @@ direction_table <- function() {
 
 whole_percent <- function(share) sprintf("%.0f %%", 100 * share)
 
-# "In simulations, 1 to 13 % of such pairs had no direct edge"; the most if half of the genes are not measured.
+# "In simulations with all or half of the genes measured, 1 to 13 % of such pairs had no direct edge".
 not_direct_text <- function(n) {
   table <- direction_table()
   share <- range(table$not_direct[table$samples == table_size(table, n)])
-  sprintf("In simulations, %.0f to %.0f %% of such pairs had no direct edge", floor(100 * share[1L]),
-          ceiling(100 * share[2L]))
+  sprintf("In simulations with all or half of the genes measured, %.0f to %.0f %% of such pairs had no direct edge",
+          floor(100 * share[1L]), ceiling(100 * share[2L]))
 }
 
 # How many of the pairs in simulations without hidden genes no edge joins, and how many the moral graph does not join
@@ -48,10 +48,12 @@ outside_text <- function(n) {
   table <- table[table$samples == table_size(table, n) & table$seen == 1, ]
   smooth <- table[table$model != "threshold", ]
   percent <- function(share) sprintf("%.1f %%", 100 * max(share))
-  sprintf(paste("In simulations with %d samples in which all genes were measured, up to %s of such pairs had no direct",
-                "edge, and %s had neither a direct edge nor a common target (%s with threshold effects)."),
-          smooth$samples[1L], percent(smooth$not_direct), percent(smooth$outside),
-          percent(table$outside[table$model == "threshold"]))
+  sharp <- table[table$model == "threshold", ]
+  sprintf(paste("In simulations with %d samples in which all genes were measured and effects were smooth, up to %s of",
+                "such pairs had no direct edge, and up to %s had neither a direct edge nor a common target. With",
+                "threshold effects, %s had no direct edge, and %s had neither."),
+          smooth$samples[1L], percent(smooth$not_direct), percent(smooth$outside), percent(sharp$not_direct),
+          percent(sharp$outside))
 }
 
 # One sentence for the first screen: how many pairs have a direction, how often such directions were right, and which
@@ -62,8 +64,9 @@ direction_sentence <- function(edges, fit) {
   sure <- sum(pairs$direction >= clear_direction, na.rm = TRUE)
   rows <- direction_rows(network_samples(fit))
   text <- if (sure) {
-    sprintf("%s a clear direction, correct in %.0f to %.0f %% of simulated cases",
+    sprintf("%s a clear direction. In simulations %s, %.0f to %.0f %% of clear directions were correct",
             if (sure == 1L) "One pair has" else paste(thousands(sure), "pairs have"),
+            if (all(rows$seen == 1)) "with all genes measured" else "with all or half of the genes measured",
             100 * rows$right[1L], 100 * max(rows$right))
   } else if (anyNA(pairs$direction) && all(is.na(pairs$direction))) {
     "The directions follow from the candidate regulators and were not tested"
@@ -73,15 +76,17 @@ direction_sentence <- function(edges, fit) {
 }
 
 # What the section on the network says: counts, the worst row of the table, and what no data of this kind can tell.
-network_directions <- function(edges, n = Inf) {
+# regulators: how many weft chose as candidates; NULL if it chose none.
+network_directions <- function(edges, n = Inf, regulators = NULL) {
   if (!nrow(edges)) return(NULL)
   pairs <- network_pairs(edges)
   tested <- pairs$direction[!is.na(pairs$direction)]
   given <- nrow(pairs) - length(tested)
   sure <- sum(tested >= clear_direction)
   one_way <- if (given) {
-    sprintf("For %s, only one direction was tested, because only one of the two genes was a candidate regulator.",
-            several(given, "pair"))
+    sprintf("For %s, only one direction was tested, because only one of the two genes was %s.", several(given, "pair"),
+            if (is.null(regulators)) "in the list of candidate regulators"
+            else sprintf("among the %s genes that were tested as regulators", thousands(regulators)))
   }
   if (!length(tested)) return(one_way)
   text <- sprintf(paste("Both directions were tested for %s. %s a clear direction (at least %s of the weight of both",
@@ -91,23 +96,31 @@ network_directions <- function(edges, n = Inf) {
                   else paste(thousands(sure), "pairs have"),
                   clear_direction, if (sure) "; filled arrowheads" else "")
   if (sure) {
-    text <- paste(text, sprintf("According to the weights, %s of the clear directions are expected to be wrong.",
-                                share_text(mean(1 - tested[tested >= clear_direction]))))
+    wrong <- mean(1 - tested[tested >= clear_direction])
+    text <- paste(text, sprintf("The weights alone suggest that %s of the clear directions are wrong%s.",
+                                share_text(wrong),
+                                if (wrong < 1 - max(direction_rows(n)$right)) ", which is too optimistic" else ""))
   }
   paste(c(text, if (sure) simulated_directions(n), one_way), collapse = " ")
 }
 
-# "In simulations with 30 samples, 64 % of clear directions were correct in the worst setting (linear effects, 50 % of
-# the genes measured), and 99 % in the best setting."
+# "In simulations with 30 samples in which all genes were measured, 42 % of clear directions were correct in the worst
+# setting (threshold effects), and 89 % in the best setting (kinetic rates)." How many genes were measured stands with
+# the settings if they differ.
 simulated_directions <- function(n) {
   rows <- direction_rows(n)
+  whole <- all(rows$seen == 1)
+  setting <- function(row) {
+    sprintf("%s%s", model_text(row$model), if (whole) "" else if (row$seen == 1) ", all genes measured"
+            else sprintf(", %s of the genes measured", whole_percent(row$seen)))
+  }
   worst <- rows[1L, ]
-  sprintf(paste("In simulations with %d samples, %s of clear directions were correct in the worst setting (%s%s), and",
-                "%s in the best setting. If an unmeasured gene regulates two genes, one of them may appear to",
-                "regulate the other. Treat a direction as a hypothesis for an experiment."),
-          worst$samples, whole_percent(worst$right), model_text(worst$model),
-          if (worst$seen < 1) sprintf(", %s of the genes measured", whole_percent(worst$seen)) else "",
-          whole_percent(max(rows$right)))
+  best <- rows[which.max(rows$right), ]
+  sprintf(paste("In simulations with %d samples%s, %s of clear directions were correct in the worst setting (%s), and",
+                "%s in the best setting (%s). If an unmeasured gene regulates two genes, one of them may appear to",
+                "regulate the other. Treat a direction as a hypothesis to be tested in an experiment."),
+          worst$samples, if (whole) " in which all genes were measured" else "", whole_percent(worst$right),
+          setting(worst), whole_percent(best$right), setting(best))
 }
 
 model_text <- function(model) {

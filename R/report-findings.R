@@ -141,7 +141,7 @@ best_gene_text <- function(fit, sure) {
   r <- fit$ranking
   if (!inherits(r, "weft_ranking")) {
     return(sprintf("%s (%.2f %s, p %s)", best_names(ranked_genes(r)[sure], ranked_bits(r)[sure], 1L),
-                   ranked_bits(r)[sure[1L]], ranking_unit(r), probability_text(r$p_value[sure[1L]])))
+                   ranked_bits(r)[sure[1L]], ranking_unit(r), p_text(r$p_value[sure[1L]])))
   }
   best <- r[sure[1L], ]
   levels <- ranking_levels(fit)
@@ -154,7 +154,7 @@ best_gene_text <- function(fit, sure) {
     sprintf("%s %s log2 units%s, 95 %% CI %s to %s, ", what, change[1L],
             if (is.null(levels)) " per unit" else "", change[2L], change[3L])
   }
-  sprintf("%s (%sq %s)", best$gene, change, judged_text(best$q_value))
+  sprintf("%s (%sq %s)", best$gene, change, after_p(judged_text(best$q_value)))
 }
 
 two_digits <- function(v) format(signif(v, 2L), digits = 2L, decimal.mark = ".")
@@ -180,10 +180,10 @@ finding_sets <- function(enriched) {
   text <- c(
     if (NROW(shifted)) sprintf("%s shifted as a whole. The smallest p-value is for %s (%s genes, %s, p %s).",
                                several_are(nrow(shifted), "gene set"), shifted$set[1L], shifted$size[1L],
-                               shifted$direction[1L], probability_text(shifted$p_value[1L])),
+                               shifted$direction[1L], p_text(shifted$p_value[1L])),
     if (NROW(over)) sprintf("%s over-represented. The smallest p-value is for %s (%s of its %s genes are %s, p %s).",
                             several_are(nrow(over), "gene set"), over$set[1L], over$overlap[1L], over$size[1L],
-                            over$query[1L], probability_text(over$p_value[1L])))
+                            over$query[1L], p_text(over$p_value[1L])))
   finding(paste(text, collapse = " "), strength = "suggestive")
 }
 
@@ -205,7 +205,7 @@ finding_components <- function(fit) {
   }
   finding(sprintf("The class explains %s of the variance of PC%d%s (%sp %s).",
                   share_text(apart$share), apart$best, if (is.null(fit$quality$before)) "" else " within batches",
-                  if (ncol(pc$x) > 1L) "adjusted " else "", probability_text(apart$p)), apart$p)
+                  if (ncol(pc$x) > 1L) "adjusted " else "", p_text(apart$p)), apart$p)
 }
 
 finding_hidden <- function(fit) {
@@ -224,7 +224,7 @@ finding_outliers <- function(fit) {
   odd <- o[o$outlier, ]
   finding(sprintf("%s of %s %s: %s (smallest q %s).", several(nrow(odd), "sample"), thousands(nrow(o)),
                   if (nrow(odd) == 1L) "is an outlier" else "are outliers",
-                  best_names(odd$sample, odd$p_value, 3L), judged_text(min(odd$q_value))),
+                  best_names(odd$sample, odd$p_value, 3L), after_p(judged_text(min(odd$q_value)))),
           min(odd$q_value))
 }
 
@@ -245,7 +245,7 @@ finding_groups <- function(fit) {
   if (is.null(found)) return(finding(paste0(counted, "."), strength = "suggestive"))
   if (found$p > strengths[["suggestive"]]) {
     return(finding(sprintf(paste("%s. The groups are not associated with the classes (p %s), and may be batches or",
-                                 "subtypes."), counted, probability_text(found$p)), strength = "suggestive"))
+                                 "subtypes."), counted, p_text(found$p)), strength = "suggestive"))
   }
   finding(sprintf("%s. The groups are associated with the classes (%s).", counted, agreement_text(found)),
           strength = "suggestive")
@@ -284,7 +284,7 @@ finding_pairs <- function(fit) {
                   if (one) "One" else thousands(nrow(sure)), pairs_searched(fit, " pairs of genes", FALSE),
                   if (one) "carries" else "carry", if (one) "its two genes" else "their genes",
                   if (one) best else paste("the top pair is", best),
-                  judged_text(min(sure$p_fwer), attr(fit$pairs, "permutations"))), min(sure$p_fwer))
+                  after_p(judged_text(min(sure$p_fwer), attr(fit$pairs, "permutations")))), min(sure$p_fwer))
 }
 
 # "4,186,171 pairs of 2,894 genes": if a gene has several columns, one of them represents it.
@@ -365,8 +365,8 @@ finding_bayes <- function(fit) {
   finding(sprintf("In the Bayesian network of %d genes, %s a posterior probability of at least 0.9: %s.%s",
                   nrow(r$dag), if (nrow(sure) == 1L) "1 edge has" else paste(nrow(sure), "edges have"),
                   surest_pairs(sure, 2L),
-                  if (bayes_by_class(fit)) " The genes were selected by the class, which may explain these edges."
-                  else ""),
+                  if (!bayes_by_class(fit)) ""
+                  else " The genes were selected for their association with the class, which may explain these edges."),
           strength = "suggestive")
 }
 

@@ -66,8 +66,8 @@ linear_columns <- function(r, levels) {
   if (!is.null(r$contrast)) out$`differs most` <- r$contrast
   else if (length(levels) == 2L) out$`higher in` <- levels[1L + (r$log2_fold_change > 0)]
   out$`log2 fold change` <- r$log2_fold_change
-  out$`from` <- r$lower
-  out$`to` <- r$upper
+  out$`CI lower` <- r$lower
+  out$`CI upper` <- r$upper
   out$mean <- r$mean
   if (!is.null(r$t)) out$t <- r$t else out$F <- r$f
   out$p <- r$p_value
@@ -93,7 +93,7 @@ level_columns <- function(q, r, at) {
 
 # What phones do without.
 minor_gene_columns <- function(results) {
-  c("probe", "column", "description", "higher in", "from", "to", "mean", "t", "F", "AUC", "bits", "shape q",
+  c("probe", "column", "description", "higher in", "CI lower", "CI upper", "mean", "t", "F", "AUC", "bits", "shape q",
     grep("^mean ", names(results), value = TRUE))
 }
 
@@ -111,15 +111,16 @@ genes_caption <- function(fit) {
 genes_how <- function(fit) {
   if (!inherits(fit$ranking, "weft_ranking")) {
     return(sprintf(paste("The column bits is the mutual information with the class, from 0 (no association) to %.2f",
-                         "(the gene determines the class). The column p is the p-value of a single gene. The column q",
-                         "is the smallest false discovery rate at which the gene is significant (%s were tested)."),
+                         "(the gene determines the class). The column p is the p-value of the individual gene. The",
+                         "column q is the smallest false discovery rate at which the gene is significant (%s were",
+                         "tested)."),
                    class_entropy(fit$quality$class, "bits"), columns_text(fit$quality, nrow(fit$ranking))))
   }
-  paste(c("The columns from and to are the limits of the 95 % confidence interval of the fold change. If the values",
-          "are on a log2 scale, a log2 fold change of 1 is a doubling. The column",
+  paste(c("The columns CI lower and CI upper are the limits of the 95 % confidence interval of the fold change. If the",
+          "values are on a log2 scale, a log2 fold change of 1 is a doubling. The column",
           if (is.null(fit$ranking$t)) "F is the moderated F statistic." else "t is the moderated t statistic.",
-          "The column p is the p-value of a single gene. The column q is the smallest false discovery rate at which",
-          sprintf("the gene is significant (%s were tested).", columns_text(fit$quality, nrow(fit$ranking))),
+          "The column p is the p-value of the individual gene. The column q is the smallest false discovery rate at",
+          sprintf("which the gene is significant (%s were tested).", columns_text(fit$quality, nrow(fit$ranking))),
           if (!all(is.na(fit$ranking$auc))) paste("AUC is the probability that a sample of the second class has the",
                                                   "larger value; it is 0.5 for a gene without a difference."),
           "The column bits is the mutual information between the class and the values in three bins.",
@@ -269,12 +270,12 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
                                      q$batch[some][samples]),
              sprintf("Heat map of the first %d %ss in all samples, classes side by side.", length(names), word),
              sprintf(paste("Heat map of the first %s in %s samples. Purple values are above the mean of the row, and",
-                           "green values are below it. The %ss were selected by their association with the class."),
+                           "green values are below it. The %ss were selected for their association with the class."),
                      columns_text(q, length(names)), thousands(length(samples)), word),
              more = sprintf(paste("Colours show the distance from the mean of the row in standard deviations (SD), up",
                                   "to 2.5. Rows and columns are ordered by hierarchical clustering. %s Because the",
-                                  "%ss were selected by the class, a pattern that follows the class is not additional",
-                                  "evidence.%s"),
+                                  "%ss were selected for their association with the class, a pattern that follows the",
+                                  "class is not additional evidence.%s"),
                             if (is.null(q$batch)) "The strip at the top shows the class."
                             else "The strips at the top show the class and the batch.", word,
                             if (sure == length(names)) ""
@@ -315,7 +316,8 @@ pairs_section <- function(fit, top) {
   report_paragraph(pairs_text(fit$pairs), genes_paired(fit),
                    paste("The interaction of a pair is the information that the two genes carry about the class",
                          "together, minus the information that they carry separately. Many pairs have a positive",
-                         "interaction by chance. The p-value compares a pair with the best pair of permuted classes."))
+                         "interaction by chance. The p-value compares a pair with the best pair in permutations of the",
+                         "class labels."))
   if (!nrow(r) || is.null(r$p_fwer)) return(invisible())
   sure <- utils::head(r[r$p_fwer <= strengths[["suggestive"]], ], 2L)
   if (nrow(sure)) side_by_side(for (k in seq_len(nrow(sure))) figure_pair(fit, sure$feature1[k], sure$feature2[k]))
@@ -326,8 +328,8 @@ pairs_section <- function(fit, top) {
             min(top, 10), minor = "information",
             more = paste("The column information is the information about the class in both genes together, in bits.",
                          "The column interaction is the part of it that the genes do not carry separately. The column",
-                         "p is the proportion of permutations in which the best of all pairs has at least as much",
-                         "interaction."))
+                         "p is (1 + the number of permutations in which the best of all pairs has at least as much",
+                         "interaction) / (1 + the number of permutations)."))
 }
 
 # One gene of a pair against the other, by class.
@@ -348,8 +350,8 @@ figure_pair <- function(fit, first, second) {
     key_above(q$class, shapes = TRUE)
   }, "Scatter plot of the values of the pair in all samples, by class.",
   sprintf("Values of %s and %s. Each point is a sample.", first, second),
-  more = paste(c("If a pair is synergistic, the classes lie in opposite corners, although they overlap along each",
-                 "axis.",
+  more = paste(c("If a pair is synergistic, each class lies in two diagonally opposite corners, although the classes",
+                 "overlap along each axis.",
                  if (cut) "The dashed lines are the medians. For the test, the values were divided at the medians."),
                collapse = " "))
 }

@@ -44,10 +44,10 @@ report_group_tables <- function(fit, top) {
                                      "group-numbers", 10,
                                      more = paste("The depth is the rise of the density on both sides of the valley",
                                                   "between two groups, in standard errors. In 5 % of data sets without",
-                                                  "groups, it exceeds the value in the next column. A division is",
-                                                  "accepted if p is at most the threshold and the groups are stable.",
-                                                  "The stability is the overlap (Jaccard index) of the least stable",
-                                                  "group with its best match in subsamples."))
+                                                  "groups, it exceeds the value in the column 5 % by chance. A",
+                                                  "division is accepted if p is at most the threshold and the groups",
+                                                  "are stable. The stability is the overlap (Jaccard index) of the",
+                                                  "least stable group with its best match in subsamples."))
   } else {
     put_table(number_table(r, word), "Posterior probability of the number of groups.", "group-numbers", 10,
               more = paste("The probability is estimated by the proportion of sampled partitions with this number of",
@@ -71,7 +71,7 @@ groups_agreement <- function(fit) {
 
 agreement_text <- function(found) {
   sprintf("normalised mutual information %.2f, mean of permuted classes %.2f, p %s", found$shared, found$chance,
-          probability_text(found$p))
+          p_text(found$p))
 }
 
 class_agreement <- function(fit, times = 199L) {

@@ -77,16 +77,26 @@ network_words <- function(fit, edges) {
                        several(nrow(network_pairs(edges)), "pair"), genes)
   hubs <- hubs_on_components(fit, edges)
   paste(c(text, if (tested) pair_fdr_text(net, edges), chosen,
-          if (is.null(network_regulators(net))) paste("No candidate regulators were given, so a pair shows",
-                                                      "co-expression, not regulation."),
+          candidates_text(net),
           series_text(net), interventions_text(net),
           unit_text(net),
-          if (is_directed(net)) c(outside_text(network_samples(fit)), network_directions(edges, network_samples(fit))),
+          if (is_directed(net)) c(outside_text(network_samples(fit)),
+                                  network_directions(edges, network_samples(fit), attr(net, "picked"))),
           controls_joined(edges), groups_joined(fit), factors_text(fit, edges),
           if (nrow(hubs)) sprintf(paste("%s (correlation %s). The cause of this component may explain the edges of",
                                         "such genes."), sub("^t", "T", hubs_text(hubs)),
                                   paste(vapply(hubs$correlation, two_digits, ""), collapse = ", ")),
           weight_text(net)), collapse = " ")
+}
+
+# Which genes could be regulators, unless the user said it.
+candidates_text <- function(net) {
+  if (!is.null(network_regulators(net))) return(NULL)
+  picked <- attr(net, "picked")
+  if (is.null(picked)) return("No candidate regulators were given, so a pair shows co-expression, not regulation.")
+  sprintf(paste("No candidate regulators were given, so weft tested %s of the %s genes as regulators (those with the",
+                "largest variance of correlations). A pair therefore shows co-expression, not regulation."),
+          thousands(picked), thousands(length(network_features(net))))
 }
 
 # Why the false discovery rate of the pairs may be above the limit for edges.
@@ -188,7 +198,7 @@ network_caption <- function(edges, drawn) {
 }
 
 network_how <- function(net) {
-  paste("Genes with more edges are larger, and edges with larger weights are wider. Lengths have no meaning.",
+  paste("Genes with more edges are larger, and edges with larger weights are wider. Edge lengths have no meaning.",
         if (is_directed(net)) paste("Arrows point from the predicting gene to the predicted gene. Solid purple edges",
                                     "are positive associations, and dashed green edges are negative associations. The",
                                     "sign of grey edges is unclear. A filled arrowhead means that the direction is",

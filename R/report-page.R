@@ -170,6 +170,11 @@ probability_text <- function(v, log10 = NULL) {
   ifelse(is.na(v), "", ifelse(least, "< 1e-300", ifelse(v < 0.001, small, large)))
 }
 
+# The same after "p" or "q": "= 0.05", or "< 1e-300".
+p_text <- function(v) after_p(probability_text(v))
+
+after_p <- function(text) ifelse(startsWith(text, "<"), text, paste("=", text))
+
 # ---- figures ----
 
 # Draws a picture and puts it into the text, with a caption that may hold names and a text for those who cannot see it.

@@ -24,12 +24,13 @@ figure_distances <- function(q, most = 300L) {
   by <- stats::hclust(stats::as.dist(d), "average")$order
   mean_distance <- rowSums(d) / (nrow(d) - 1)
   far <- order(-mean_distance)[1:2]
-  caption <- sprintf("Distances between %ssamples. Dark cells are small distances. %s are farthest from the others.",
+  caption <- sprintf(paste("Distances between %ssamples. Dark cells indicate small distances. %s are farthest from the",
+                           "others."),
                      if (n > most) sprintf("%d of %s ", most, thousands(n)) else "", joined(rownames(d)[far]))
   strips <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch")
   more <- sprintf(paste("The distance is the root mean square difference over all %ss, in standard deviations (SD) of",
                         "each %s. The samples are ordered by hierarchical clustering.%s The mean distance to all other",
-                        "samples is %s; its median over all samples is %.2f."),
+                        "samples is %s; the median of these mean distances over all samples is %.2f."),
                   column_word(q), column_word(q),
                   if (!length(strips)) ""
                   else sprintf(" The %s on the left %s the %s.", if (length(strips) == 1L) "strip" else "strips",
@@ -226,8 +227,8 @@ report_components <- function(fit) {
                     loadings_of(pc)),
             "loadings", 10,
             more = paste("A loading is the weight of a gene in a component. A sample has a high score if genes with",
-                         "positive loadings are high and genes with negative loadings are low. Many genes contribute",
-                         "to each component, so even the largest loadings are small."))
+                         "positive loadings are highly expressed and genes with negative loadings are weakly",
+                         "expressed. Many genes contribute to each component, so even the largest loadings are small."))
 }
 
 components_text <- function(fit) {
@@ -237,7 +238,7 @@ components_text <- function(fit) {
   if (is.null(fit$quality$class)) return(text %||% "")
   apart <- apart_on_components(pc, fit$quality)
   paste(c(text, sprintf("The classes differ most on PC%d: the class explains %s of its variance (p %s).", apart$best,
-                        share_text(apart$share), probability_text(apart$p))), collapse = " ")
+                        share_text(apart$share), p_text(apart$p))), collapse = " ")
 }
 
 # mark: the sample to be ringed, if any, as strangest_mark() has it; between: the share of each component's variance
@@ -301,8 +302,8 @@ figure_variance <- function(pc) {
           else sprintf(" Dark bars are the %d significant components.", stand)),
   more = sprintf("%sAll %d components together explain %s of the variance.",
                  if (is.null(standing_out(pc))) ""
-                 else paste0("A component is significant if it explains more variance than in data in which the genes",
-                             " are independent. "), length(pc$share), share_text(sum(pc$share))))
+                 else paste0("A component is significant if it explains more variance than expected if the genes were",
+                             " independent. "), length(pc$share), share_text(sum(pc$share))))
 }
 
 sample_variables <- function(q) {
@@ -317,7 +318,7 @@ variable_shares <- function(scores, variables, tries) {
     apply(scores, 2L, share_explained, variables[[name]], variables[setdiff(names(variables), c("class", name))])
   })
   columns <- lapply(seq_len(ncol(scores)), function(k) vapply(found, function(f) {
-    sprintf("%s (p %s)", small_share(f["share", k]), probability_text(min(1, f["p", k] * tries)))
+    sprintf("%s (p %s)", small_share(f["share", k]), p_text(min(1, f["p", k] * tries)))
   }, ""))
   data.frame(variable = names(variables), stats::setNames(columns, paste0("PC", seq_len(ncol(scores)))),
              row.names = NULL)
@@ -367,7 +368,7 @@ report_outliers <- function(fit) {
   })
   figure_outliers(fit, o)
   put_table(outlier_table(fit, o), minor = c("score", "outlier"),
-            "Outlier scores of the samples, the most extreme samples first.", "samples",
+            "Outlier scores of the samples, most extreme first.", "samples",
             max(6L, min(20L, sum(o$outlier))),
             more = paste(tested_text(fit, o),
                          "The column q is the smallest false discovery rate at which the sample is called an outlier.",
@@ -379,9 +380,9 @@ report_outliers <- function(fit) {
 tested_text <- function(fit, o) {
   k <- attr(fit$outliers, "components")
   paste(sprintf(paste("The test uses the scores of a sample on the first %s and its residual distance. The residual",
-                      "distance is the distance from the plane that the components of the other samples span. It is",
-                      "large if many genes behave differently from all other samples. Samples differ in their noise,",
-                      "so even a deviation of several SD may occur by chance."),
+                      "distance is the distance from the subspace that the components of the other samples span. It",
+                      "is large if many genes behave differently in this sample than in all others. Samples differ in",
+                      "their noise, so even a deviation of several SD may occur by chance."),
                 several(k, "component")),
         if (!any(o$outlier)) "The test is conservative and misses some outliers.")
 }
@@ -399,7 +400,7 @@ outlier_table <- function(fit, o) {
 strangest_text <- function(fit, o) {
   reason <- c(outlier_reasons(fit, o[1L, ]), besides(fit, o[1L, ]))
   named <- sprintf("%s (%sq %s)", o$sample[1L], if (nzchar(reason[1L])) paste0(joined(reason), "; ") else "",
-                   probability_text(o$q_value[1L]))
+                   p_text(o$q_value[1L]))
   if (o$outlier[1L]) return(named)
   sprintf("%s. By chance, %s of data sets of %d samples contain a sample that is at least as extreme", named,
           share_text(strangest_chance(o$p_value[1L], nrow(o))), nrow(o))
@@ -426,7 +427,7 @@ strangest_mark <- function(fit) {
   at <- farthest_component(fit, o)
   list(sample = o$sample, component = if (is.na(at)) 0L else at,
        caption = sprintf(" A ring marks the most extreme sample, %s, which %s (q %s).", o$sample,
-                         if (o$outlier) "is an outlier" else "is not an outlier", probability_text(o$q_value)))
+                         if (o$outlier) "is an outlier" else "is not an outlier", p_text(o$q_value)))
 }
 
 # Robust standard deviations from the median on the components that are tested, and off all of them.

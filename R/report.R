@@ -254,10 +254,10 @@ controls_text <- function(q) {
   own <- colnames(q$x)[is_control(colnames(q$x))]
   if (!length(own)) return(NULL)
   one <- length(own) == 1L
-  sprintf("The %s that %s (%s). %s about how the samples were processed, not about genes.",
+  sprintf("The %s that %s (%s). %s how the samples were processed, not biology.",
           if (one) "name of 1 column shows" else paste("names of", thousands(length(own)), "columns show"),
           if (one) "it is a control probe" else "they are control probes", some_of(own, 3L),
-          if (one) "A result for this probe is" else "Results for these probes are")
+          if (one) "A result for this probe reflects" else "Results for these probes reflect")
 }
 
 # What there is to say before the table of pairs.
@@ -269,7 +269,7 @@ pairs_text <- function(r) {
     return(paste(c(sprintf("%s significant (p %s, adjusted for all pairs).",
                            if (sure == 1L) sprintf("One pair, %s and %s, is", r$feature1[r$p_fwer <= 0.05],
                                                    r$feature2[r$p_fwer <= 0.05])
-                           else sprintf("%d pairs are", sure), probability_text(min(r$p_fwer))),
+                           else sprintf("%d pairs are", sure), p_text(min(r$p_fwer))),
                    whole_search(r), "Confirm a pair in other samples before you rely on it."), collapse = " "))
   }
   paste(c(sprintf("No pair is significant. The smallest p-value, adjusted for all pairs, is %s.",
@@ -330,8 +330,8 @@ methods_sentence <- function(step, r) {
                                      "that ARACNE finds"), attr(r, "fdr"))
                      }, "."),
     clusters = if (is_consensus(r)) clusters_methods(r) else
-              sprintf(paste("Samples and genes were clustered together with the infinite relational model (Kemp and",
-                             "others 2006) %s (%d chains of %d sweeps)."),
+              sprintf(paste("Samples and genes were clustered together with the infinite relational model (Kemp et",
+                             "al. 2006) %s (%d chains of %d sweeps)."),
                        if (r$family == "gaussian") "for normal data, after scaling the genes to mean 0 and variance 1"
                        else "for binary data (above or below the median of the gene)", ncol(r$log_posterior),
                       nrow(r$log_posterior)),
@@ -344,10 +344,10 @@ methods_sentence <- function(step, r) {
                                     "samples."), as.integer(r$resample))
                     } else ""),
     outliers = sprintf(paste("Outliers were detected at a false discovery rate of %g. The test uses the kernel",
-                             "density of the samples on %d components, and the distance of each sample from the plane",
-                             "that the components of the other samples span. The reference is a multivariate t",
-                             "distribution with five degrees of freedom. Samples that are much noisier than all",
-                             "others are also outliers."),
+                             "density of the samples on %d components, and the distance of each sample from the",
+                             "subspace that the components of the other samples span. The reference is a",
+                             "multivariate t distribution with five degrees of freedom. Samples that are much",
+                             "noisier than all others are also called outliers."),
                        attr(r, "fdr"), attr(r, "components"))
   )
 }
@@ -357,13 +357,13 @@ ranking_methods <- function(r) {
   paste0(sprintf("Each gene was tested in the linear model %s with moderated statistics (Smyth 2004).", model$formula),
          switch(model$weights, none = "",
                 precision = paste(" Counts were scaled by trimmed means of M-values (Robinson and Oshlack 2010) and",
-                                  "weighted by their precision (Law and others 2014)."),
+                                  "weighted by their precision (Law et al. 2014)."),
                 group = " Samples were weighted by class."),
          " The q-values were computed with the method of Benjamini and Hochberg.")
 }
 
 score_cited <- function(type) {
-  switch(type, bge = "BGe (Geiger and Heckerman 2002)", bdeu = "BDeu (Heckerman and others 1995)", toupper(type))
+  switch(type, bge = "BGe (Geiger and Heckerman 2002)", bdeu = "BDeu (Heckerman et al. 1995)", toupper(type))
 }
 
 network_reference <- function(method) {

@@ -52,7 +52,7 @@ print.weft_sitrep <- function(x, ...) {
   } else {
     line(FALSE, "CUDA", x$cuda_reason)
     if (!is.null(x$build$CUDA)) cat("    at installation: ", x$build$CUDA, "\n", sep = "")
-    if (startsWith(x$cuda_reason, "weft was installed without it")) {
+    if (startsWith(x$cuda_reason, "weft was installed without CUDA support")) {
       cat("    weft_install_cuda() builds it on a machine with a driver, without a toolkit\n")
     }
   }

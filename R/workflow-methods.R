@@ -53,7 +53,7 @@ print_fit <- function(x, top) {
   if (length(left_out)) line("not run", paste(left_out, collapse = ", "))
   for (step in names(x$left_out)) line(step, "skipped: ", sub("^A ", "a ", x$left_out[[step]]))
   device <- x$steps$step[x$steps$backend == "cuda"]
-  cat(sprintf("\n%s in all%s; seed %.0f; weft %s\n", seconds_text(sum(x$steps$seconds)),
+  cat(sprintf("\n%s in total%s; seed %.0f; weft %s\n", seconds_text(sum(x$steps$seconds)),
               if (length(device)) plain_text(paste(", on the device:", paste(device, collapse = ", ")))
               else ", on the CPU", x$seed, plain_text(x$version)))
   cat("See also plot(fit), weft_report(fit), as.data.frame(fit, \"genes\")\n")
@@ -86,7 +86,7 @@ step_text <- function(step, x, top) {
     clusters = paste0(clusters_text(r, column_word(x$quality)), class_in_clusters(x)),
     bayes = bayes_text(r, top),
     outliers = if (any(r$outlier)) sprintf("%s: %s", several(sum(r$outlier), "outlier"),
-                                           some_named(r$sample[r$outlier], 2L * top)) else "no outliers"
+                                           some_named(r$sample[r$outlier], 2L * top)) else "none found"
   )
 }
 
@@ -96,13 +96,14 @@ pair_text <- function(r, top) {
   if (is.null(r$p_fwer)) return(sprintf("%s pairs, not tested", searched))
   sure <- r$p_fwer <= 0.05
   if (!any(sure)) {
-    return(sprintf("none of %s pairs is significant (smallest p, adjusted for all pairs, %s)", searched,
+    return(sprintf("none of %s pairs is significant (smallest p, adjusted for all pairs: %s)", searched,
                    format(min(r$p_fwer), digits = 2)))
   }
   shown <- utils::head(as.data.frame(r)[sure, ], top)
-  sprintf("%s%d of %s pairs significant. Top: %s", if (all(sure)) "at least " else "", sum(sure), searched,
+  sprintf("%s%d of %s pairs %s significant. Top: %s", if (all(sure)) "at least " else "", sum(sure), searched,
+          if (sum(sure) == 1L) "is" else "are",
           paste0(shown$feature1, " x ", shown$feature2,
-                 sprintf(" (interaction %.2f %s, adjusted p %s)", shown$interaction,
+                 sprintf(" (interaction %.2f %s, adjusted p = %s)", shown$interaction,
                                                                 attr(r, "unit"), format(shown$p_fwer, digits = 2)),
                  collapse = ", "))
 }
@@ -160,7 +161,8 @@ class_on_components <- function(x) {
   if (is.null(x$quality$class)) return("")
   apart <- apart_on_components(x$components, x$quality)
   if (apart$p > 0.05) return("; the classes do not differ significantly")
-  sprintf("; the class explains %s of PC%d (p %s)", share_text(apart$share), apart$best, probability_text(apart$p))
+  sprintf("; the class explains %s of the variance of PC%d (p %s)", share_text(apart$share), apart$best,
+          p_text(apart$p))
 }
 
 class_in_clusters <- function(x) {

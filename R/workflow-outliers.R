@@ -7,11 +7,11 @@
 #'
 #' * The `density` is the leave-one-out kernel density of the sample among the scores on the leading components
 #'   ([kde()]). It is low if there are no other samples nearby.
-#' * The `distance` is the distance of the sample from the plane that the components of the *other* samples span. It is
-#'   large if many genes behave differently from all other samples. The sample itself is not used for the plane, because
-#'   an extreme sample creates a component of its own.
+#' * The `distance` is the distance of the sample from the subspace that the components of the *other* samples span. It
+#'   is large if many genes behave differently in this sample than in all others. The sample itself is not used for the
+#'   subspace, because an extreme sample creates a component of its own.
 #'
-#' Two similar outliers might hide each other, because each of them pulls the plane towards the other. Each sample is
+#' Two similar outliers might hide each other, because each of them pulls the subspace towards the other. Each sample is
 #' therefore compared with the sample that has the largest influence on its distance. If the residuals of both samples
 #' have nearly the same direction (a cosine of at least `r least_alike`), each of them is also tested without the other.
 #' This needs `data`, and at most `r most_with_twins` samples.

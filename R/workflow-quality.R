@@ -59,8 +59,8 @@
 #' @param covariates other variables that affect expression but are not of interest. A numeric or categorical vector, a
 #'   matrix or data frame with one row per sample, or names of columns of `colData(x)`. Named rows are matched to the
 #'   samples. `"components"` adjusts for hidden factors. These are significant components of the residuals (of class and
-#'   batch, see [gene_components()]) that explain a proportion of at least `r least_factor` of the variance of the
-#'   median gene. If most genes depend on a few regulators, this also removes effects of regulation.
+#'   batch, see [gene_components()]) that explain at least `r 100 * least_factor` % of the variance of the median
+#'   gene. If most genes depend on a few regulators, this also removes effects of regulation.
 #' @param symbols gene symbols, one per column of `x` (NA if unknown). Alternatively, an OrgDb such as `org.Hs.eg.db`,
 #'   which is searched for the column names, or the name of a column of `rowData(x)`. By default, a column such as
 #'   `symbol` or `gene_name` is used, or column names that occur more than once; see the section Symbols of

@@ -165,12 +165,12 @@ regulation_text <- function(r, top) {
 
 regulation_methods <- function(r) {
   text <- sprintf(
-    paste("The directed network was inferred by stability selection (Haury and others 2012). For each gene, %d",
-          "features of other genes were selected by forward regression in each of %d random subsamples of half of the",
-          "samples. Edges are ranked by how early and how often they were selected, and by how often their regulator",
-          "was selected for other genes. If most genes are correlated, the rank also depends on the correlation above",
-          "this background. Edges were selected at a false discovery rate of %g, which was estimated from %s with",
-          "permuted targets."),
+    paste("The directed network was inferred by stability selection (Haury et al. 2012). For each gene, %d",
+          "features derived from other genes were selected by forward regression in each of %d random",
+          "subsamples, each containing half of the samples. Edges are ranked by how early and how often they were",
+          "selected, and by how often their regulator was selected for other genes. If most genes are correlated, the",
+          "rank also depends on the correlation above this background. Edges were selected at a",
+          "false discovery rate of %g, which was estimated from %s with permuted targets."),
     as.integer(attr(r, "steps")), as.integer(attr(r, "resamples")), attr(r, "fdr") %||% 1,
     several(as.integer(attr(r, "copies")), "data set"))
   paste(c(text, unit_text(r), if (!is.null(attr(r, "series"))) {

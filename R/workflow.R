@@ -24,7 +24,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' | `components` | [gene_components()] | |
 #' | `ranking` | [gene_ranking()] | yes |
 #' | `pairs` | [gene_pairs()] | yes |
-#' | `network` | [gene_regulation()], or [gene_mi_network()] for genotypes and if its arguments are given | |
+#' | `network` | [gene_regulation()], or [gene_mi_network()] for genotypes, or if its arguments are given | |
 #' | `clusters` | [gene_clusters()] | |
 #' | `bayes` | [gene_bayes()] | |
 #' | `outliers` | [gene_outliers()] | |
@@ -46,7 +46,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'
 #' @section Time and memory: If `progress` is on, the function first prints an estimate of the run time of each step.
 #'   `run = weft_run(dry_run = TRUE)` returns the estimates as a data frame without running the analysis. The estimates
-#'   were within a factor of three of the actual times in our tests. Matrices of all pairs of genes need the most
+#'   can be far from the actual times, which the report lists beside them. Matrices of all pairs of genes need the most
 #'   memory. If they need more than 60 % of the free memory, or more than `weft_run(memory = )`, the network includes
 #'   only as many genes as fit. These are the genes that are most strongly associated with the class, or the most
 #'   variable genes. The log reports this.
@@ -57,8 +57,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' @inheritParams gene_quality
 #' @param x expression data with samples in rows and genes in columns: a matrix, data frame, sparse Matrix or
 #'   DelayedMatrix. Alternatively, a SummarizedExperiment, SingleCellExperiment or another container
-#'   ([weft_containers]). Genotypes are also possible. Counts of single cells may also be a [weft_store()], a list of
-#'   sparse matrices, or a result of [gene_cells()].
+#'   ([weft_containers]). Genotypes are also accepted. Single-cell counts may also be supplied as a [weft_store()], a
+#'   list of sparse matrices, or a result of [gene_cells()].
 #' @param class one category per sample, the name of a column of the sample table of the container, or a formula (see
 #'   Design). `NULL` if there are no groups.
 #' @param regulators the names of genes that may regulate others, such as transcription factors; see
@@ -67,8 +67,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'   [regulation()].
 #' @param steps a named list of settings for single steps. Each element is a list of arguments, `FALSE` or a function;
 #'   see Steps.
-#' @param run see [weft_run()]. `progress` shows the steps and their run times, `memory` limits the matrices of all
-#'   pairs of genes, and `weft_run(dry_run = TRUE)` only estimates time and memory.
+#' @param run see [weft_run()]. `progress` shows the steps and their run times, `memory` limits the size of
+#'   gene-by-gene matrices, and `weft_run(dry_run = TRUE)` only estimates time and memory.
 #' @param seed a whole number, from which the seed of each step is derived. By default, the seed is drawn from R's
 #'   generator. The result contains the seed.
 #' @param ... must be empty. If you pass an argument of a step here, the function stops with an error that shows where
@@ -358,8 +358,9 @@ step_note <- function(step, result, fit) {
                     if (is.null(result$p_fwer)) "not tested"
                     else if (any(result$p_fwer <= 0.05)) sprintf("%d significant", sum(result$p_fwer <= 0.05))
                     else "none significant"),
-    network = sprintf("%s, %s (%s)", count(nrow(result), "gene"), count(count_edges(result), "edge"),
-                      attr(result, "method")),
+    network = sprintf("%s, %s (%s)", count(nrow(result), if (nrow(result) < ncol(result)) "candidate regulator"
+                                                          else "gene"),
+                      count(count_edges(result), "edge"), attr(result, "method")),
     clusters = paste(c(count(max(sample_groups(result)), "sample cluster"),
                        if (!is.null(gene_groups(result))) count(max(gene_groups(result)), "gene cluster")),
                      collapse = ", "),

@@ -81,7 +81,7 @@ if wants install; then
   WEFT_CUDA=auto install_into "$w/lib-none"
   report "auto without nvcc" "$(grep 'weft: CUDA' lib-none.log)" 'CUDA: no \(no nvcc'
   report "  works" "$(trial "$w/lib-none")" '^1$'
-  report "  says so" "$(why "$w/lib-none")" 'installed without it'
+  report "  says so" "$(why "$w/lib-none")" 'installed without CUDA support'
   WEFT_CUDA=yes install_into "$w/lib-yes"
   report "WEFT_CUDA=yes without nvcc fails" "exit $? $(grep 'WEFT_CUDA=yes, but' lib-yes.log)" 'exit 1 .*no nvcc'
   unset NVCC

@@ -389,7 +389,7 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
   expect_identical(data.frame(usual), data.frame(gene_pairs(snps$x, snps$class, seed = 1,
                                                             permutations = attr(usual, "permutations"))))
   told <- weft:::pair_text(gene_pairs(snps$x, snps$class, permutations = 39, seed = 1), 3)
-  expect_match(told, "of 435 pairs significant. Top: rs.* x rs.*adjusted p 0.025")
+  expect_match(told, "of 435 pairs (is|are) significant. Top: rs.* x rs.*adjusted p = 0.025")
   untested <- gene_pairs(snps$x, snps$class, permutations = 0)
   expect_identical(weft:::pair_text(untested, 3), "435 pairs, not tested")
   withr::local_pdf(NULL)

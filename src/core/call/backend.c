@@ -75,7 +75,7 @@ static const void *open_object(shared_object *o, const char *libs, const char *f
   snprintf(path, sizeof path, "%s/%s/weft_%s.so", libs, folder, folder);
   snprintf(symbol, sizeof symbol, "weft_%s_entry", folder);
   if (access(path, R_OK)) {
-    snprintf(why, len, "weft was installed without it (no %s)", path);
+    snprintf(why, len, "weft was installed without %s support (no %s)", strcmp(folder, "cuda") ? "MPI" : "CUDA", path);
     return NULL;
   }
   o->handle = dlopen(path, RTLD_NOW | scope);
