@@ -16,9 +16,10 @@
 #'
 #'   `z_density` and `z_agreement` are the distances of a module from the mean of the random sets, in standard
 #'   deviations of these sets, and `z` is the mean of both. `p_value` is the proportion of random sets with at least
-#'   this `z`; the module itself counts as one of them. As a rule of thumb, a module with `z` above 10 is clearly
-#'   preserved, and a module with `z` below 2 is not; `z` grows with the size of a module. The other data must have
-#'   other samples: modules are always preserved in the data in which they were found.
+#'   this `z`; the module itself counts as one of them. The usual rule is that `z` above 10 is strong evidence of
+#'   preservation, `z` between 2 and 10 is weak to moderate evidence, and `z` below 2 is no evidence; `z` grows with the
+#'   size of a module. The other data must have other samples: modules are always preserved in the data in which they
+#'   were found.
 #'
 #' @param x an object returned by [gene_modules()].
 #' @param other the other data: an object returned by [gene_quality()], or data for it. Genes are matched by name.
