@@ -15,7 +15,7 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
     abort_input("`x` must have at least one column, and unique column names.",
                 x = if (length(nameless)) sprintf("Columns without a name: %s.", label_some(nameless))
                     else if (length(twice)) sprintf("Duplicated: %s.", label_some(twice))
-                    else if (ncol(data)) "They have no names." else "It has no columns.")
+                    else if (ncol(data)) "The columns have no names." else "It has no columns.")
   }
   check_encoding(names, "x")
   if (ncol(data) > 4096L) {

@@ -60,7 +60,7 @@ bn_fit <- function(x, dag, ess = 1, interventions = NULL, na = c("fail", "drop",
 fit_counts <- function(input, node, parents, rows, ess) {
   dims <- input$levels[c(node, parents)]
   if (prod(dims) > 2^26) {
-    abort_input("A node's table of probabilities must have at most 2^26 cells.",
+    abort_input("A node's conditional probability table must have at most 2^26 cells.",
                 x = sprintf("Node `%s` with its %d parents would have %.3g.", input$names[node], length(parents),
                             prod(dims)))
   }
@@ -105,7 +105,7 @@ fit_mixed <- function(input, node, parents, rows) {
 # whether it counts as a combination of others.
 fit_gauss <- function(input, node, parents, rows) {
   if (!length(rows)) {
-    abort_input("Every node must have a row without an intervention on it.",
+    abort_input("Every node must have at least one row in which it was not intervened on.",
                 x = sprintf("`%s` has none.", input$names[node]))
   }
   x <- input$x[rows, c(node, parents), drop = FALSE]
@@ -123,7 +123,7 @@ fit_gauss <- function(input, node, parents, rows) {
                           max(length(rows) / input$completions - model$rank, 1)) * deviation[1L] * unit[1L])
   vanished <- slopes != 0 & abs(out$slopes) < .Machine$double.xmin
   if (all(is.finite(c(out$intercept, out$slopes, out$sd)), !vanished)) return(out)
-  abort_input("The columns of `x` must be scaled such that regression slopes neither overflow nor underflow.",
+  abort_input("The columns of `x` must be scaled so that regression slopes neither overflow nor underflow.",
               x = sprintf("The slopes of node `%s` overflow or underflow.", input$names[node]))
 }
 

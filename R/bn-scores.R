@@ -2,68 +2,66 @@
 #'
 #' `bn_scores()` computes the score of every parent set of every node. The shortest call is `bn_scores(x)`; it returns a
 #' table without the sets that cannot matter, which [bn_learn()] and [bn_exact()] accept in place of data.
-#' `bn_local_score()` and `bn_score()` return single scores.
+#' `bn_local_score()` and `bn_score()` return individual scores.
 #'
 #' All scores are natural logarithms. With counts \eqn{N_{kj}} (parent configuration k of q, state j of r) and
 #' \eqn{\alpha_{kj} = \mathrm{ess} / (q r)},
-#' \deqn{\mathrm{BDeu} = \sum_k \left[\ln\frac{\Gamma(\alpha_k)}{\Gamma(\alpha_k + N_k)} +
-#'   \sum_j \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].}
-#' `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"` spreads `ess` over the parent configurations that occur; `"bic"` and
-#' `"aic"` are the log-likelihood minus q (r - 1) times half the logarithm of the number of rows, or times one;
-#' `"bge"` is the marginal likelihood of Gaussian data; see below. `gamma` adds |parents| ln `gamma`, and `prior` adds
-#' the prior of each parent.
+#' \deqn{\mathrm{BDeu} = \sum_k \left[\ln\frac{\Gamma(\alpha_k)}{\Gamma(\alpha_k + N_k)} + \sum_j
+#'   \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].} `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"`
+#'   spreads `ess` over the parent configurations that occur; `"bic"` and `"aic"` are the log-likelihood minus q (r - 1)
+#'   times half the logarithm of the number of rows, or times one; `"bge"` is the marginal likelihood of Gaussian data;
+#'   see section Units of numeric columns. `gamma` adds |parents| ln `gamma`, and `prior` adds the prior of each parent.
 #'
 #' All levels of a factor are counted, even if they do not occur.
 #'
-#' @section Units of numbers: `"bge"` (Geiger and Heckerman 2002; Kuipers, Moffa and Heckerman 2014) is computed from
-#'   columns that are standardised to mean 0 and variance 1 over all rows, with \eqn{\alpha_\mu = 1},
-#'   \eqn{\alpha_w = p + 2}, prior mean 0 and prior scale matrix \eqn{T = t I},
-#'   \eqn{t = \alpha_\mu (\alpha_w - p - 1) / (\alpha_\mu + 1) = 1/2}. In the units of the data, this corresponds to a
-#'   prior mean equal to the column means and a diagonal \eqn{T} of t times the column variances. Scores and networks
-#'   therefore do not depend on the unit or the origin of a column. The log density of the data in their original units
-#'   is lower by the sum over nodes of the number of counted rows times the logarithm of the column's standard
-#'   deviation, for any network. A constant column is replaced by 0.
+#' @section Units of numeric columns: `"bge"` (Geiger and Heckerman 2002; Kuipers, Moffa and Heckerman 2014) is computed
+#'   from columns that are standardised to mean 0 and variance 1 over all rows, with \eqn{\alpha_\mu = 1}, \eqn{\alpha_w
+#'   = p + 2}, prior mean 0 and prior scale matrix \eqn{T = t I}, \eqn{t = \alpha_\mu (\alpha_w - p - 1) / (\alpha_\mu +
+#'   1) = 1/2}. In the units of the data, this corresponds to a prior mean equal to the column means and a diagonal
+#'   \eqn{T} of t times the column variances. Scores and networks therefore do not depend on the unit or the origin of a
+#'   column. The log density of the data in their original units is lower by the sum over nodes of the number of counted
+#'   rows times the logarithm of the column's standard deviation, for any network. A constant column is replaced by 0.
 #'
-#' @section Numbers and categories: With `"bic-cg"` and `"aic-cg"`, columns of doubles are numeric and all others are
-#'   categorical. A categorical node can be the parent of a numeric one, but not the reverse. A numeric node is normal
-#'   with a mean that is linear in its m numeric parents; intercept, slopes and variance differ between the q
-#'   configurations of its categorical parents. The score is the log-likelihood in the units of the data, with variances
-#'   from n - m - 1 degrees of freedom in each configuration of n rows, minus q (m + 2) times the penalty, like
-#'   `"bic-cg"` and `"aic-cg"` of bnlearn. It is -Inf if a configuration that occurs has at most m + 1 rows or no
-#'   residual variance. Scores of equivalent networks can differ slightly.
+#' @section Mixed data: With `"bic-cg"` and `"aic-cg"`, columns of doubles are numeric and all others are categorical. A
+#'   categorical node can be the parent of a numeric one, but not the reverse. A numeric node is normal with a mean that
+#'   is linear in its m numeric parents; intercept, slopes and variance differ between the q configurations of its
+#'   categorical parents. The score is the log-likelihood in the units of the data, with variances from n - m - 1
+#'   degrees of freedom in each configuration of n rows, minus q (m + 2) times the penalty, as in `"bic-cg"` and
+#'   `"aic-cg"` of bnlearn. It is -Inf if a configuration that occurs has at most m + 1 rows or no residual variance.
+#'   Scores of equivalent networks can differ slightly.
 #'
 #' @section Interventions: A row with an intervention on a node is not counted in the score of this node, but in all
 #'   others. BIC uses the number of counted rows.
 #'
-#' @section What is kept: With `keep = "max"`, a set is dropped if a subset has at least the same score, because it is
-#'   then not needed for a best graph. With `keep = "sum"`, a set is dropped if the score of a subset is higher by
-#'   `slack` nats; for any order, its weight is then at most exp(-`slack`) times the weight of the subset.
-#'   `keep = "all"` keeps all sets.
+#' @section Sets that are kept: With `keep = "max"`, a set is dropped if a subset has at least the same score, because
+#'   it is then not needed for a best graph. With `keep = "sum"`, a set is dropped if the score of a subset is higher by
+#'   `slack` nats; for any order, its weight is then at most exp(-`slack`) times the weight of the subset. `keep =
+#'   "all"` keeps all sets.
 #'
 #' @section Candidates: With `candidates`, the parents of a node come from its list; all sets of at most `max_parents`
 #'   of them are scored. With `plus_one`, every kept set is also scored together with each single node that is not in
 #'   the list.
 #'
 #' @param x a data frame or matrix with one column per node (or a SummarizedExperiment, nodes in its rows): factors,
-#'   logicals, or integers and characters with few values; numbers for `score = "bge"`; or an object returned by
+#'   logicals, or integers and characters with few values; numeric columns for `score = "bge"`; or an object returned by
 #'   [bn_time()] or [bn_conditions()].
 #' @param max_parents the largest number of parents of a node, at most 30: one number, or a vector named by nodes (4 for
 #'   the others).
-#' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`; `"bic-cg"` or `"aic-cg"` for numbers and
-#'   categories together. The default is `"bic-cg"` if only some columns are doubles.
+#' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`; `"bic-cg"` or `"aic-cg"` for a mixture of
+#'   numeric and categorical columns. The default is `"bic-cg"` if only some columns are doubles.
 #' @param ess the equivalent sample size of `"bdeu"` and `"bds"`.
-#' @param gamma a factor for every edge.
+#' @param gamma the prior factor for each edge.
 #' @param prior an object returned by [bn_prior()], or an interface matrix; NULL for none.
 #' @param candidates candidate parents: the number of nodes with the highest mutual information or correlation, a named
 #'   list of names, or a matrix \[from, to\]; by default all nodes.
 #' @param interventions the nodes that were set by an intervention: a list with one entry per row (names, NULL or NA),
 #'   or a factor with the name of the node, NA for rows without an intervention.
-#' @param keep the sets to keep; see below.
+#' @param keep the sets to keep; see section Sets that are kept.
 #' @param na `"fail"`, or `"drop"` to remove rows with missing values. ([bn_search()], [bn_learn()] and [bn_fit()] have
 #'   more choices.)
 #' @param control a list of settings that are rarely needed:
 #'   * `plus_one`: whether a set can contain one parent that is not a candidate.
-#'   * `slack`: the sets to keep; see below.
+#'   * `slack`: the difference of scores above which `keep = "sum"` drops a set, in nats.
 #' @param run see [weft_run()]. Both back ends give the same table. Scores "bds", "bge", "bic-cg" and "aic-cg", and sets
 #'   with more than 2^18 combinations of levels, are counted on the CPU. A dry run predicts memory and time.
 #' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` returns `node`, `parents` (joined by ;)

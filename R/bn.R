@@ -1,26 +1,28 @@
 #' Learn a Bayesian network
 #'
 #' @description
-#' `bn_learn()` learns which variables depend on which: a directed graph without cycles, in which every node depends on
+#' `bn_learn()` learns how variables depend on each other, as a directed acyclic graph in which every node depends on
 #' its parents. It searches for the best graph, or estimates the posterior probability of every edge.
 #'
 #' The shortest call is `bn_learn(x)`. It returns the best graph as the matrix `dag`, with 1 for an edge from the row's
 #' node to the column's. `bn_learn(x, target = "uniform")` also returns the posteriors of the edges, `edges`.
 #'
-#' An edge is a dependence given the other variables in `x`; it does not prove a causal effect.
+#' An edge represents a dependence that remains given the other variables in `x`; it does not prove a causal effect.
 #' `vignette("from-expression-to-a-causal-network")` explains the targets, edges, missing values and resampling, and
-#' `vignette("how-weft-computes")` the chains and parent sets.
+#' `vignette("how-weft-computes")` explains the chains and parent sets.
 #'
-#' @param x a data frame or matrix with one column per node, see [bn_scores()]; or a table returned by `bn_scores()`,
+#' @param x a data frame or matrix with one column per node (see [bn_scores()]), or a table returned by `bn_scores()`,
 #'   which contains `max_parents` and `score`.
 #' @param max_parents the largest number of parents of a node: one number, or a vector named by nodes (4 for the
 #'   others). The default is 4; for `"max"` with many nodes it is 12, and only the sets that the search needs are
 #'   scored.
-#' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"` or `"bds"` for categories; `"bge"` for numbers; `"bic-cg"` or
-#'   `"aic-cg"` for both together. The default is `"bic-cg"` if only some columns are doubles.
+#' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"` or `"bds"` for categorical variables; `"bge"` for continuous
+#'   variables; `"bic-cg"` or `"aic-cg"` for a mixture of both. The default is `"bic-cg"` if only some columns are
+#'   doubles.
 #' @param iterations the number of steps of every chain; for `"max"`, 0 gives a quick result. The default is 20,000; for
-#'   `"max"` with at least four chains, it is 20, or 1,000 if they differ.
-#' @param chains the number of independent chains, each with its heated chains; by default 16 for `"max"`, otherwise 4.
+#'   `"max"` with at least four chains, it is 20, or 1,000 if the chains find different graphs.
+#' @param chains the number of independent chains, each with its own heated chains; by default 16 for `"max"`, otherwise
+#'   4.
 #' @param target `"max"` for the best graph; `"sum"` or `"uniform"` for edge posteriors, with a uniform prior over node
 #'   orders or over graphs.
 #' @param top the number of best graphs to keep.
@@ -32,12 +34,12 @@
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `interventions`. With missing values,
 #'   use `na = "drop"`, or `"em"` for `"max"` and `"augment"` for the other targets.
 #' @param seed a whole number; by default, it is drawn from R's generator.
-#' @param run see [weft_run()]. Ranks and devices divide the chains.
+#' @param run settings for running the function; see [weft_run()]. The chains are divided among ranks and devices.
 #' @return An object of class `weft_bn`:
-#'   \item{dag, score, dags}{the best graph, a matrix \[from, to\], and its score; the `top` best distinct graphs, each
-#'     a list of `dag` and `score`, best first}
-#'   \item{edges, edges_all_rows}{the posterior \[from, to\], NULL for `"max"`; with `resample`, the mean over the
-#'     half-samples, and the posterior from all rows}
+#'   \item{dag, score, dags}{the best graph, a matrix \[from, to\], and its score; the `top` best graphs, each a list of
+#'     `dag` and `score`, best first}
+#'   \item{edges, edges_all_rows}{the posterior edge probabilities \[from, to\], NULL for `"max"`; with `resample`, the
+#'     mean over the half-samples, and the posterior from all rows}
 #'   \item{trace}{scores, saved iterations x chains}
 #'   \item{diagnostics}{R-hat and effective sample size of the scores, acceptance rates of moves and swaps, and the
 #'     largest difference of an edge posterior between chains}
@@ -258,7 +260,7 @@ chain_settings <- function(iterations, chains, control, top, target, seed) {
   if (is_numeric_vector(temperatures)) temperatures <- as.double(temperatures)
   if (!is_numeric_vector(temperatures) || !length(temperatures) || length(temperatures) > 1000L ||
         anyNA(temperatures) || temperatures[1L] != 1 || any(diff(temperatures) < 0) || any(!is.finite(temperatures))) {
-    abort_input("`temperatures` must be finite numbers that start with 1 and do not decrease.",
+    abort_input("`temperatures` must contain only finite numbers that start with 1 and do not decrease.",
                 x = paste0("They are ", describe(temperatures), "."))
   }
   thin <- check_number(control$thin %||% max(1, iterations %/% 1000), "thin", min = 1, max = iterations, whole = TRUE)

@@ -24,12 +24,12 @@
 #'
 #'   The centres of the parts are the starting points of k-means. The same is done in 30 random subsamples of four
 #'   fifths of the samples (at most 2,000). Each sample belongs to the group to which most subsamples assign it;
-#'   `probability` is the share of these subsamples. A group must be found again: the Jaccard index of the group and its
-#'   best match in a subsample, averaged over the subsamples, must be at least 0.5 (below this value, a group counts as
-#'   dissolved, Hennig 2008), and k-means must not turn it into another group. Otherwise the least clear division is
-#'   undone. The order in which valleys are divided may differ between subsamples. A subsample is therefore divided up
-#'   to three times more than the whole set, and then the divisions that agree least with the groups of the whole set
-#'   are undone.
+#'   `probability` is the proportion of these subsamples. A group must be found again: the Jaccard index of the group
+#'   and its best match in a subsample, averaged over the subsamples, must be at least 0.5 (below this value, a group
+#'   counts as dissolved, Hennig 2008), and k-means must not turn it into another group. Otherwise the least clear
+#'   division is undone. The order in which valleys are divided may differ between subsamples. A subsample is therefore
+#'   divided up to three times more than the whole set, and then the divisions that agree least with the groups of the
+#'   whole set are undone.
 #'
 #'   If there are more than 5,000 samples, the tests and the subsamples use 5,000 random ones, and all others are
 #'   assigned to the nearest centre. A group with fewer than about 10 samples among the 5,000 is not found.
@@ -53,14 +53,14 @@
 #' @param method `"consensus"` or `"irm"`.
 #' @param components an object returned by [gene_components()] for `x`, if you have it already.
 #' @param chains,sweeps for `method = "irm"` only: see [irm()]; 4 and 100 by default.
-#' @param seed a whole number; by default the draws come from R's generator.
+#' @param seed a whole number; by default, it is drawn from R's generator.
 #' @param run see [weft_run()].
 #' @param ... not used; unknown arguments cause an error.
 #' @return For `"irm"`, the object that [irm()] returns, with `converged`. For `"consensus"`, an object of class
 #'   `weft_clusters`, a list:
 #'   \item{cluster}{the group of each sample, by name; the largest group is 1}
 #'   \item{k}{the number of groups of samples}
-#'   \item{probability}{the share of subsamples that assign the sample to its group}
+#'   \item{probability}{the proportion of subsamples that assign the sample to its group}
 #'   \item{stability}{a data frame with one row for each number of groups that was considered: `k`; `observed`, the
 #'     depth of the valley of the last division; `null`, the depth that 5 % of null data sets exceed; `p_value` and the
 #'     `level` that it must not exceed; `jaccard`, the Jaccard index in subsamples of the least stable of the k groups

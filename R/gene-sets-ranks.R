@@ -40,7 +40,7 @@ gene_sets_ranked <- function(x, sets, min_size = 5, max_size = 500) {
     if (is.null(fit$ranking)) abort_no_result("`x` must contain a ranking.", fit, "ranking")
     found <- reading("x", ranked_sets(fit, sets, min_size, max_size))
     if (is.null(found) && !has_directions(fit$ranking)) {
-      abort_input("`x` must contain a ranking with directions: between two classes, or by a numeric outcome.",
+      abort_input("`x` must contain a ranking with signed effects (for two classes or a numeric outcome).",
                   i = "`gene_sets()` tests the top genes of any ranking.")
     }
   } else {

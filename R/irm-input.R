@@ -16,7 +16,7 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, inpu
   shape <- c(pairs$n_row, pairs$n_col)
   if (type != "bipartite") {
     if (shape[1L] != shape[2L]) {
-      abort_input(sprintf("`x` must be square for `type = \"%s\"`: rows and columns are the same nodes.", type),
+      abort_input(sprintf("`x` must be square for `type = \"%s\"`: rows and columns must be the same nodes.", type),
                   x = sprintf("It has %d rows and %d columns.", shape[1L], shape[2L]),
                   i = "`type = \"bipartite\"` groups rows and columns separately.")
     }

@@ -126,10 +126,10 @@ irm_auc <- function(score, truth) {
 #'
 #' @param n_row,n_col numbers of rows and columns.
 #' @param k number of clusters, one value or c(row, col).
-#' @param density mean share of links.
+#' @param density the mean proportion of links.
 #' @param contrast how much blocks differ: the variance of their probabilities over d (1 - d), between 0 and 1. It is
 #'   1 / (s + 1). The default makes them exponential-like at small densities and uniform at one half.
-#' @param seed a whole number; by default the draws come from R's generator.
+#' @param seed a whole number; by default, it is drawn from R's generator.
 #' @return A list: `A`, an ngCMatrix; `row_cluster`, `col_cluster`; `eta`, the probabilities of the blocks.
 #' @export
 #' @examples

@@ -51,7 +51,7 @@ predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples 
 fitted.weft_irm <- function(object, ...) {
   check_irm_fit(object)
   if (as.double(length(object$row_cluster)) * length(object$col_cluster) > 1e8) {
-    abort_input("`fitted()` needs a graph of at most 1e8 pairs.", i = "`predict(fit, pairs)` returns selected pairs.")
+    abort_input("`fitted()` needs a graph with at most 1e8 pairs.", i = "`predict(fit, pairs)` returns fitted values for selected pairs.")
   }
   out <- object$eta[object$row_cluster, object$col_cluster, drop = FALSE]
   dimnames(out) <- list(names(object$row_cluster), names(object$col_cluster))

@@ -2,14 +2,14 @@
 #'
 #' @description
 #' `irm()` groups the rows and the columns of a matrix at the same time: genes and samples, words and documents, or the
-#' nodes of a graph. Links within a block (a row cluster by a column cluster) are equally likely; real values have the
-#' same mean and variance. You need not know the number of clusters.
+#' nodes of a graph. Links within a block (a row cluster by a column cluster) are equally likely; real values within a
+#' block have the same mean and variance. You need not know the number of clusters.
 #'
 #' The shortest call is `irm(x)`. It returns the best partition (`row_cluster`, `col_cluster`), the probability of a
-#' link in every block (`eta`), and the agreement of chains and samples.
+#' link in every block (`eta`), and the agreement between chains and between samples.
 #'
 #' `vignette("genes-by-samples")` explains graphs, real values, nested groups and results, and
-#' `vignette("how-weft-computes")` the samplers and limits.
+#' `vignette("how-weft-computes")` explains the samplers and limits.
 #'
 #' @param x a matrix of 0 and 1, of counts or of real values, with NA for unobserved values; or an edge list (a data
 #'   frame), an igraph object or a SummarizedExperiment.
@@ -20,14 +20,14 @@
 #'   precedence over `x`.
 #' @param hold_out the proportion of links to hold out, together with an equal number of non-links, to assess
 #'   prediction; not for real values.
-#' @param max_clusters the largest numbers of clusters: one value or c(row, col). The default depends on the number of
+#' @param max_clusters the maximum number of clusters: one value or c(row, col). The default depends on the number of
 #'   nodes and on `alpha`, and is increased if it is reached.
 #' @param chains,sweeps the number of chains, and of sweeps per chain (including `burn_in`).
 #' @param prior the priors: an object returned by [irm_prior()]. For graphs with hubs, set its argument
 #'   `degrees = TRUE`.
 #' @param control a list of settings that are rarely needed, such as `sampler`, `threshold` or `checkpoint`: see
 #'   [`irm_control`].
-#' @param seed a whole number; by default the draws come from R's generator.
+#' @param seed a whole number; by default, it is drawn from R's generator.
 #' @param run see [weft_run()]. A device draws the same labels as the CPU, with the blocked sampler on bipartite graphs
 #'   of links or counts; everything else runs on the CPU.
 #' @param ... not used; unknown arguments cause an error.
@@ -36,14 +36,14 @@
 #'   \item{eta, links, pairs, sd}{for each block: posterior mean, links (or sum of real values), observed pairs, and for
 #'     real values the standard deviation}
 #'   \item{n_clusters, consensus, coassignment, certainty}{lists with `row` and `col`: posterior of the number of
-#'     clusters; the partition closest to all samples; how often two nodes are in one cluster; agreement of samples
-#'     about each node}
+#'     clusters; the partition closest to all samples; how often two nodes are in one cluster; agreement between samples
+#'     about the cluster of each node}
 #'   \item{log_posterior, nmi, rhat}{convergence: sweeps x chains, as from [irm_log_posterior()]; agreement between the
 #'     best partitions of chains, and its chance level; split R-hat}
 #'   \item{auc, log_loss, held_out}{prediction of the pairs that were held out}
-#'   \item{levels, degrees, compared}{nested groups: see the vignette}
-#'   \item{alpha, beta, limits, backend, reason}{alpha and beta of the partition; limits of clusters, and how often they
-#'     were reached; the back end and the reason for it}
+#'   \item{levels, degrees, compared}{results for nested groups, described in the vignette}
+#'   \item{alpha, beta, limits, backend, reason}{the values of alpha and beta for the partition; the limits on the
+#'     number of clusters, and how often they were reached; the back end and the reason for it}
 #' @seealso [predict.weft_irm()], [plot.weft_irm()], [irm_words()], [irm_nmi()], [irm_sample()]
 #' @export
 #' @examples

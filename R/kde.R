@@ -5,15 +5,15 @@
 #' is evaluated with [kernel_sum()], with a guaranteed relative error.
 #'
 #' The density is \eqn{\frac{1}{n\,c \prod_j h_j} \sum_i k(q, x_i)}, where \eqn{c} is the integral of the kernel over
-#' the whole space, so the density integrates to 1. All kernels of [kernel_sum()] except the polynomial one can be used;
-#' the Cauchy kernel has a finite integral in one dimension only.
+#' the whole space, so the density integrates to 1. All kernels of [kernel_sum()] except the polynomial one can be used,
+#' but the Cauchy kernel only in one dimension, where its integral is finite.
 #'
 #' @section Bias: A kernel estimate is too low at peaks and too high in valleys, by half of \eqn{h^2} times the second
 #'   derivative. `bias = "score"` first moves each point by half of \eqn{h^2} (or the covariance) times the score, the
-#'   gradient of the logarithm of the plain estimate, which is half of a mean shift; the remaining bias is of order
-#'   \eqn{h^4}. The result is again a density. This needs the Gaussian kernel. The error of each coordinate of a moved
-#'   point is at most `rel_error` times (1 + |s|) bandwidths, where s is the score in bandwidths. Bandwidths are chosen as
-#'   for the plain estimate, although the best ones were 1.2 to 1.7 times as wide in ten simulated cases with 1 to 8
+#'   gradient of the logarithm of the plain estimate. This is half of a mean-shift step; the remaining bias is of order
+#'   \eqn{h^4}. The result is also a density. This needs the Gaussian kernel. The error of each coordinate of a moved
+#'   point is at most `rel_error` times (1 + |s|) bandwidths, where s is the score in bandwidths. Bandwidths are chosen
+#'   as for the plain estimate, although the best ones were 1.2 to 1.7 times as wide in ten simulated cases with 1 to 8
 #'   dimensions.
 #'
 #' @section Bandwidths: A number, a vector with one number per dimension, or a covariance matrix is used as given. For
@@ -24,8 +24,8 @@
 #'     the points on a fine grid (relative error about 1e-5);
 #'   * `"lscv"` and `"lcv"`: the multiple of Scott's bandwidth that minimises the least-squares criterion or maximises
 #'     the leave-one-out likelihood, over a grid as in [kernel_bandwidth()] and then by golden section search. If there
-#'     are several optima, the one with the largest bandwidth is used, because tied points make small bandwidths always
-#'     better. If there is no optimum between 0.05 and 4 times Scott's bandwidth, there is a warning
+#'     are several optima, the one with the largest bandwidth is used, because tied points always favour small
+#'     bandwidths. If there is no optimum between 0.05 and 4 times Scott's bandwidth, there is a warning
 #'     (`weft_warning_bandwidth`).
 #'
 #'   The first three rules are defined for the Gaussian kernel. For another kernel, they are multiplied by the ratio of
@@ -33,16 +33,16 @@
 #'   the kernel itself.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
-#' @param bandwidth see below.
-#' @param kernel the name of a kernel, see [`?kernels`][kernels].
+#' @param bandwidth the bandwidth, or the name of the rule to choose it; see section Bandwidths.
+#' @param kernel the name of a kernel; see [`?kernels`][kernels].
 #' @param rel_error the largest relative error of densities, by default 1e-4; 0 for exact values.
 #' @param tree the type of the tree; see [kernel_tree()]. By default, no tree is built in one dimension for kernels that
 #'   [kernel_sum()] sums along a line.
-#' @param bias `"none"`, or `"score"` for an estimate with less bias; see below.
-#' @param seed see [kernel_sum()].
+#' @param bias `"none"`, or `"score"` for an estimate with less bias; see section Bias.
+#' @param seed a whole number for trees of type `"rp"`; see [kernel_sum()].
 #' @param run see [weft_run()]. With `ranks = TRUE`, each rank of a job gives its own part of `x`, and the density is
 #'   computed from all points. All ranks then call `predict()` together, each with its own `newdata`; without `newdata`,
-#'   each rank gets the densities at its own part. Not for `"plugin"`.
+#'   each rank gets the densities at its own part. `"plugin"` does not support ranks.
 #' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and the settings.
 #'   `backend` is the back end for predictions; `"auto"` chooses it for each prediction. The object can be saved with

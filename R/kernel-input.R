@@ -90,7 +90,7 @@ check_bandwidth <- function(bandwidth, d, reach) {
   if (is.data.frame(bandwidth)) bandwidth <- plain_matrix(bandwidth)
   bandwidth <- readable_numbers(bandwidth, "bandwidth")
   if (!is.numeric(bandwidth) || !length(bandwidth) || !all(is.finite(bandwidth))) {
-    abort_input("`bandwidth` must be finite numbers.", x = paste0("It is ", describe(bandwidth), "."))
+    abort_input("`bandwidth` must contain only finite numbers.", x = paste0("It is ", describe(bandwidth), "."))
   }
   if (is.matrix(bandwidth) && !identical(dim(bandwidth), c(1L, 1L))) return(bandwidth_matrix(bandwidth, d, reach))
   if (is.matrix(bandwidth)) bandwidth <- sqrt(max(bandwidth, 0))

@@ -17,19 +17,20 @@
 #' @param reference the points over which to sum; by default, these are the rows of `x`.
 #' @param weights `NULL` for weights of 1, a vector with one number per reference, or a matrix with one column per sum.
 #'   Weights may have any sign.
-#' @param kernel the name of a kernel, see [`?kernels`][kernels], or [kernel_polynomial()].
+#' @param kernel the name of a kernel (see [`?kernels`][kernels]), or [kernel_polynomial()].
 #' @param bandwidth one number, the width of the kernel; one number per dimension; or a covariance matrix, for
 #'   Mahalanobis distances.
 #' @param rel_error the permitted relative error, from 0 (exact) to 1.
-#' @param method `"auto"` chooses `"direct"`, `"tree"`, `"line"` or `"mesh"` by predicted work. `"montecarlo"`,
-#'   `"features"` and `"nystrom"` are approximations for smooth kernels in many dimensions.
+#' @param method `"auto"` chooses `"direct"`, `"tree"`, `"line"` or `"mesh"` according to the predicted work.
+#'   `"montecarlo"`, `"features"` and `"nystrom"` are approximations for smooth kernels in many dimensions.
 #' @param log whether to return the logarithms of sums.
 #' @param leave_one_out whether to exclude reference `i` from the sum of query `i`; the references must be the queries.
 #' @param control a list of settings that are rarely needed:
 #'   * `abs_error`: a permitted absolute error, in addition to `rel_error`. The default is 0.
-#'   * `confidence`: the probability with which the bound holds for a query and column. The default is 1.
-#'   * `nodes`: how trees estimate their nodes: `"auto"`, `"bounds"`, `"series"` or `"samples"`.
-#'   * `tree`: a [kernel_tree()] of the references, which avoids building it again. It can replace `reference`.
+#'   * `confidence`: the probability with which the bound holds for each query and column of weights. The default is 1.
+#'   * `nodes`: how the contribution of a tree node is estimated: `"auto"`, `"bounds"`, `"series"` or `"samples"`.
+#'   * `tree`: a [kernel_tree()] of the references, so that the tree need not be built again. It can replace
+#'     `reference`.
 #'   * `precision`: `"double"` (the default), `"single"` or `"tensor"`.
 #' @param seed a whole number for random draws and for trees of type `"rp"`; by default, it comes from R's generator.
 #' @param run see [weft_run()]. Queries are distributed over devices. Each rank gives its own part of the data.

@@ -2,18 +2,18 @@
 #'
 #' `mi_pairs()` finds the pairs of features that are jointly most informative about a class. The shortest call is
 #' `mi_pairs(x, class)`. It returns a data frame of the 1,000 best pairs, best first. Most calls also set `bins` for
-#' numbers, `by = "interaction"` for synergy and `permutations` for p-values.
+#' numeric features, `by = "interaction"` for synergy and `permutations` for p-values.
 #'
 #' The score is \eqn{I(C; A_m \times A_n)}, the information that both features together carry about the class. The
-#' interaction is what the pair adds to its members, \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}. It is positive
-#' for synergy, as in an exclusive or, and negative for redundancy, as for two identical features. Counts are exact, and
-#' results do not depend on the back end or the number of threads.
+#' interaction is the information that the pair carries beyond that of its members, \eqn{I(C; A_m \times A_n) - I(C;
+#' A_m) - I(C; A_n)}. It is positive for synergy, as in an exclusive or, and negative for redundancy, as for two
+#' identical features. Counts are exact, and results do not depend on the back end or the number of threads.
 #'
 #' `vignette("gwas-pair-scan")` explains tests, strata, traits and data larger than memory, and
-#' `vignette("genes-alone-and-together")` searches expression data.
+#' `vignette("genes-alone-and-together")` shows a search of expression data.
 #'
 #' @param x features in columns, such as a data frame of factors; see [mi_rank()] for all accepted types. For a pack
-#'   made by [mi_pack()], do not give `class`, `na` and `assay`.
+#'   made by [mi_pack()], do not give `class`, `na` or `assay`.
 #' @param class a factor or vector of categories, one value per row, or the name of a column of `colData(x)`.
 #' @param top the number of pairs to keep; `Inf` for all.
 #' @param by the score to order by, `"mi"` or `"interaction"`.
@@ -26,7 +26,8 @@
 #' @param bins the number of bins of equal frequency into which numeric columns are first cut; see [discretize()].
 #' @param control a list of settings that are rarely needed:
 #'   * `min_mi`, `min_gain`: the smallest joint information and interaction of pairs to keep, in `unit`.
-#'   * `with`: names or numbers of features; only pairs of one of `features` (by default all) with one of these.
+#'   * `with`: names or numbers of features; only pairs of one of `features` (by default all) with one of these are
+#'     searched.
 #'   * `min_distance`: exclude pairs on one chromosome that are closer than this, in bases.
 #'   * `positions`: a data frame of each feature's `chromosome` and `position` (not for data from [plink_file()] and
 #'     [read_plink()]). Features without a position are never close to others.
@@ -34,12 +35,12 @@
 #'   * `unit`: `"bits"` or `"nats"`.
 #'   * `assay`: the name or number of the assay to use.
 #' @param seed a whole number; by default, it is drawn from R's generator.
-#' @param run see [weft_run()]. Devices and ranks divide the search.
+#' @param run see [weft_run()]. The search is divided among devices and ranks.
 #' @param ... not used; unknown arguments cause an error.
 #' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1` and `feature2` (in column order), their
 #'   joint `mi`, the `mi1` and `mi2` of the single features, the `interaction`, and the number `n` of rows used.
-#'   `permutations` adds `p_value`, for the single pair, and `p_fwer`, for the whole search. With `full`, a list of two
-#'   symmetric matrices, `mi` and `interaction`; the diagonal of `mi` is the information of single features.
+#'   `permutations` adds `p_value`, for the individual pair, and `p_fwer`, for the whole search. With `full`, a list of
+#'   two symmetric matrices, `mi` and `interaction`; the diagonal of `mi` is the information of single features.
 #' @seealso [mi_triples()], [mi_trait()], [pair_scan()] for covariates
 #' @export
 #' @examples

@@ -6,25 +6,26 @@
 #' The table contains the mutual information I(C;A) between the class and every feature, with entropies, a test and
 #' false discovery rates. Counts are exact and scores have double precision; both back ends give the same ranks.
 #'
-#' With counts \eqn{n_{ac}} and margins \eqn{n_a} and \eqn{n_c},
-#' \eqn{I = \sum_{ac} \frac{n_{ac}}{n} \log_2 \frac{n\,n_{ac}}{n_a n_c}}. The statistic is \eqn{G = 2 n \ln 2 \cdot I}
-#' (I in bits), with (levels - 1)(classes - 1) degrees of freedom. Only levels that occur are counted, and p is 1 if
-#' there is no degree of freedom. The score is exactly 0 for a constant feature, for a class with one level, and for a
-#' feature that is never observed together with the class.
+#' With counts \eqn{n_{ac}} and margins \eqn{n_a} and \eqn{n_c}, \eqn{I = \sum_{ac} \frac{n_{ac}}{n} \log_2
+#' \frac{n\,n_{ac}}{n_a n_c}}. The statistic is \eqn{G = 2 n \ln 2 \cdot I} (I in bits), with (levels - 1)(classes - 1)
+#' degrees of freedom. Only levels that occur are counted, and p is 1 if there are no degrees of freedom. The score is
+#' exactly 0 for a constant feature, for a class with one level, and for a feature that is never observed together with
+#' the class.
 #'
 #' @section p-values: If feature and class are independent, every assignment of the class labels to the rows is equally
 #'   likely. `p_value` is the probability that such an assignment gives a table with at least as much information. It is
-#'   valid for few rows, rare levels and classes of unequal size, for which \eqn{\chi^2} gives far too many significant
-#'   features, and it has no lower limit. How it is computed depends on the table:
-#'   * If every expected cell count is at least 100 (with two levels and two classes, 1,000), G after Williams'
+#'   valid even with few rows, rare levels or classes of unequal size, for which the \eqn{\chi^2} approximation gives
+#'   far too many significant features. Unlike a permutation p-value, it has no lower limit. How it is computed depends
+#'   on the table:
+#'   * If every expected cell count is at least 100 (with two levels and two classes, 1,000), G with Williams'
 #'     correction (1976) is compared with \eqn{\chi^2} down to 1e-20. A \eqn{\chi^2} p-value above 0.1 is also kept if
 #'     every expected cell count is at least 5.
 #'   * Otherwise, if at most about ten thousand tables have the same margins, all of them are enumerated, and p is
 #'     exact.
 #'   * Otherwise, p is a saddlepoint approximation with the exact mean, within a few percent of the exact p-value in
-#'     most tables. If an expected cell count is below 5, p-values up to 0.2 are corrected by random tables with the
-#'     same margins. Importance sampling makes high scores frequent, with the same tables in every call; the relative
-#'     standard error is about 4 % at p = 0.05 and 10 to 15 % at 1e-6.
+#'     most tables. If an expected cell count is below 5, p-values up to 0.2 are corrected using random tables with the
+#'     same margins. Importance sampling draws tables with high scores more often; every call uses the same tables. The
+#'     relative standard error is about 4 % at p = 0.05 and 10 to 15 % at 1e-6.
 #'
 #'   `print()` shows how many p-values were computed in each way, and the largest standard error.
 #'
@@ -36,18 +37,19 @@
 #'
 #' @section Permutation test: With `permutations = B`, the class labels are permuted among the rows B times.
 #'   `p_permutation` is (1 + number of permutations in which the feature scores at least as much) / (B + 1). `p_fwer`
-#'   compares the feature with the best feature of each permutation, which controls the probability of any false
-#'   positive.
+#'   compares the feature with the best feature of each permutation, which controls the family-wise error rate, the
+#'   probability of any false positive.
 #'
-#' @section Back ends: Most of the time of a ranking is spent on reading the input, so `"auto"` keeps it on the CPU. A
+#' @section Back ends: Most of the run time of a ranking is spent reading the input, so `"auto"` keeps it on the CPU. A
 #'   pack is ranked on the CPU only, and `run = "cuda"` then stops with an error. Permutations run on either back end.
 #'
 #' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
 #'   whole-number matrix, a sparse Matrix, a DelayedMatrix, a SummarizedExperiment (features in its rows), or a pack
-#'   made by [mi_pack()] (then without `class`, `na` and `assay`). A feature can have at most 65,535 levels.
+#'   made by [mi_pack()] (in which case `class`, `na` and `assay` must be omitted). A feature can have at most 65,535
+#'   levels.
 #' @param class a factor or vector of categories, one value per row; for a SummarizedExperiment also the name of a
 #'   column of its `colData`.
-#' @param na the treatment of missing values; see below.
+#' @param na the treatment of missing values; see section Missing values.
 #' @param unit `"bits"` or `"nats"`.
 #' @param bins the number of bins of equal frequency into which numeric columns are first cut; see [discretize()].
 #' @param permutations the number of label permutations; 0 for no permutation test.
@@ -125,7 +127,7 @@ check_some_rows <- function(codes, na, n = length(codes)) {
 
 # Results come back from users, out of files and after changes: abort_changed() says what is not as it was made.
 abort_changed <- function(arg, what) {
-  abort_input(sprintf("`%s` must be an unchanged result of weft.", arg), x = sprintf("It was changed: %s.", what),
+  abort_input(sprintf("`%s` must be an unmodified weft result.", arg), x = sprintf("It was modified: %s.", what),
               i = "Compute it again.")
 }
 

@@ -24,7 +24,7 @@
 #' @param x an object returned by [gene_modules()].
 #' @param other the other data: an object returned by [gene_quality()], or data for it. Genes are matched by name.
 #' @param permutations the number of random sets of genes.
-#' @param seed a whole number; by default the draws come from R's generator.
+#' @param seed a whole number; by default, it is drawn from R's generator.
 #' @param run see [weft_run()].
 #' @param ... not used; unknown arguments cause an error.
 #' @return A data frame with one row per module: `module`, `size`, `common` (genes that the other data have),

@@ -3,42 +3,42 @@
 
 #' Modules: groups of co-expressed genes
 #'
-#' `gene_modules()` finds modules, which are groups of genes that rise and fall together over the samples. The shortest
+#' `gene_modules()` finds modules, which are groups of genes that rise and fall together across samples. The shortest
 #' call is `gene_modules(x)`, with samples in the rows of `x`; `gene_modules(x, class)` also tests whether modules
 #' differ between classes. The result gives the module of each gene, and one variable per module, the eigengene.
 #'
 #' The genes that correlate most with the eigengene are the hubs of the module. Genes that do not follow the eigengene
 #' of a module belong to no module. [module_preservation()] tests whether modules are also present in other data.
 #'
-#' @section Method: Values become normal scores of their ranks within each gene, so neither units nor single outliers
-#'   matter. The neighbours of a gene are the 30 genes with the largest correlations, if these exceed the correlation
-#'   that 3 genes are expected to exceed by chance. Pairs of neighbours that share at least two neighbours are weighted
-#'   by their topological overlap (Zhang and Horvath 2005), which is computed from squared correlations, and their graph
-#'   is divided by modularity (Blondel et al. 2008). The threshold follows from the numbers of genes and samples, so
-#'   there is no power or height to choose.
+#' @section Method: Values are replaced by the normal scores of their ranks within each gene, so neither units nor
+#'   single outliers matter. The neighbours of a gene are the 30 genes with the largest correlations, if these exceed
+#'   the correlation that 3 genes are expected to exceed by chance. Pairs of neighbours that share at least two
+#'   neighbours are weighted by their topological overlap (Zhang and Horvath 2005), which is computed from squared
+#'   correlations, and their graph is partitioned by maximising modularity (Blondel et al. 2008). The threshold follows
+#'   from the numbers of genes and samples, so there is no power or height to choose.
 #'
 #'   The search begins with these groups and then updates eigengenes and members in turn. Each gene belongs to the
 #'   module whose eigengene it correlates with most, if the correlation is significant (false discovery rate 0.05;
-#'   excluding the contribution of the gene to the eigengene). Modules are joined if the correlations of all their genes
-#'   have no second eigenvalue beyond noise, or if their eigengenes correlate by 0.9 or more. A single factor behind all
-#'   genes therefore gives one module.
+#'   excluding the contribution of the gene to the eigengene). Modules are joined if the correlation matrix of all their
+#'   genes has no second eigenvalue above the noise level, or if their eigengenes have a correlation of at least 0.9. A
+#'   single factor that affects all genes therefore gives one module.
 #'
-#'   The whole search is repeated ten times, each time without a fifth of the samples. A module is kept under two
-#'   conditions. First, it is recovered with a mean Jaccard index of at least 0.5 (below this value, a group is
-#'   considered dissolved, Hennig 2008). Second, its genes also correlate among the excluded samples: p is at most 0.05
-#'   divided by the number of modules, where p is twice the median over the ten repetitions (Meinshausen et al. 2009).
-#'   Independent genes form no module.
+#'   The whole search is repeated ten times, each time without a fifth of the samples. A module is kept if it meets two
+#'   conditions. First, it must be recovered with a mean Jaccard index of at least 0.5 (below this value, a group is
+#'   considered dissolved, Hennig 2008). Second, its genes must also correlate among the excluded samples: p is at most
+#'   0.05 divided by the number of modules, where p is twice the median over the ten repetitions (Meinshausen et al.
+#'   2009). Independent genes form no module.
 #'
 #' @section Class and traits: Each variable is tested in a linear model of every eigengene, together with the batch and
-#'   the covariates that were given to [gene_quality()]. Variances are moderated over the modules as in
-#'   [gene_ranking()]. For these tests, eigengenes are computed from values from which no batch or covariate was
-#'   removed. The modules were found without the class, so the search does not bias the tests.
+#'   the covariates that were given to [gene_quality()]. Variances are moderated across modules as in [gene_ranking()].
+#'   For these tests, eigengenes are computed from values from which no batch or covariate was removed. The modules were
+#'   found without the class, so the search does not bias the tests.
 #'
 #' @param x an object returned by [gene_quality()], or data for it. Give batches and covariates to [gene_quality()]:
 #'   their effects are removed before genes are compared.
 #' @param class one category per sample, if `x` contains data; see [gene_quality()].
 #' @param traits other variables to test the modules against: a vector, or a matrix or data frame with one row per
-#'   sample, or names of columns of `colData(x)`. Samples with a missing value are excluded from the test of that trait.
+#'   sample, or names of columns in `colData(x)`. Samples with a missing value are excluded from the test of that trait.
 #' @param network an object returned by [regulation()], [gene_regulation()], [mi_network()] or [gene_mi_network()] for
 #'   these genes. The search then begins with the communities of this network instead of the graph of correlations.
 #' @param sets sets of genes to test for overlap with the modules; see [gene_sets()].
@@ -52,17 +52,18 @@
 #'   \item{modules}{a data frame with one row per module: `module`, `size`, `hub` (the gene with the largest
 #'     membership), `explained` (the proportion of the variance of its genes that the eigengene explains), `stability`
 #'     (the mean Jaccard index) and `p_value`}
-#'   \item{eigengenes}{a matrix, samples by modules `M1`, `M2`, ...: the first principal component of the genes'
-#'     normal scores ([pca()]), with mean 0 and standard deviation 1, turned so that it correlates with their mean}
+#'   \item{eigengenes}{a matrix, samples by modules `M1`, `M2`, ...: the first principal component of the genes' normal
+#'     scores ([pca()]), with mean 0 and standard deviation 1, with its sign chosen so that it correlates positively
+#'     with their mean}
 #'   \item{membership}{a matrix, genes by modules: correlations of normal scores with eigengenes (kME)}
 #'   \item{relations}{`NULL` without class and traits; otherwise a data frame with one row per module and variable:
 #'     `module`, `variable`, `correlation` (adjusted for batch and covariates; for more than two categories, the
 #'     multiple correlation, which has no sign), `t` or `f`, `p_value`, `q_value`}
 #'   \item{enrichment}{an object returned by [gene_sets()], or `NULL`}
 #'   \item{left_out}{the discarded groups, like `modules` but without hubs}
-#'   \item{symbols, signed, samples, backend, seconds}{the symbols of the genes, the settings and the run}
-#'   `as.data.frame()` and `tidy()` list the genes (or `what = "modules"`, `"relations"`), `glance()` gives a summary in
-#'   one row, and `plot()` draws the correlations of eigengenes with class and traits.
+#'   \item{symbols, signed, samples, backend, seconds}{gene symbols, settings, back end and run time} `as.data.frame()`
+#'   and `tidy()` list the genes (or `what = "modules"`, `"relations"`), `glance()` gives a summary in one row, and
+#'   `plot()` draws the correlations of eigengenes with class and traits.
 #' @references Zhang, B. and Horvath, S. (2005). A general framework for weighted gene co-expression network analysis.
 #'   Statistical Applications in Genetics and Molecular Biology 4, 17.
 #'

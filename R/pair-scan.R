@@ -10,49 +10,49 @@
 #'
 #' @section The model: The model is linear for a quantitative trait, `lm(outcome ~ covariates + a + b + a:b)`, and
 #'   logistic for two classes, `glm()` with the same formula and `family = binomial()`. Here, a and b are allele counts.
-#'   `df = 4` treats the genotypes as categories, `outcome ~ covariates + A * B`, and tests the up to four interaction
-#'   terms together, with an F test or, for classes, a likelihood ratio test.
+#'   `df = 4` treats the genotypes as categories, `outcome ~ covariates + A * B`, and jointly tests the interaction
+#'   terms (up to four), with an F test or, for classes, a likelihood ratio test.
 #'
 #' @section The screen: The screen computes a score test of `a:b` for every pair, which has a chi-squared distribution
-#'   with 1 degree of freedom. With `df = 4`, it tests the up to four terms of `A:B` together, adjusted for both
+#'   with 1 degree of freedom. With `df = 4`, it jointly tests the terms of `A:B` (up to four), adjusted for both
 #'   genotypes as categories. Pairs are selected by this score. `max_p` treats it as chi-squared with `df` degrees of
 #'   freedom, even if some combinations of genotypes do not occur and there are fewer. Main effects and covariates are
-#'   regressed out of the product of the genotypes and of the outcome, for each pair from the rows in which both
+#'   regressed out of both the product of the genotypes and the outcome, for each pair from the rows in which both
 #'   genotypes are known. For a trait this is exact: the score is \eqn{m R^2}, where \eqn{R^2} is the proportion of the
-#'   residual variance of the smaller model that the interaction explains, and m are the residual degrees of freedom of
-#'   that model. For classes, weights and residuals come from the logistic model with the covariates alone, and main
-#'   effects are removed with one step of weighted least squares. If variants have very strong main effects, this is an
-#'   approximation, which only affects the choice of the pairs to fit.
+#'   residual variance of the smaller model that the interaction explains, and m is the number of residual degrees of
+#'   freedom of that model. For classes, weights and residuals come from the logistic model with the covariates alone,
+#'   and main effects are removed with one step of weighted least squares. If variants have very strong main effects,
+#'   this is an approximation, which only affects the choice of the pairs to fit.
 #'
-#' @section On a device: A device screens pairs of variants, using products of bytes with exact sums. This gives an
-#'   interval for the score of each pair. The CPU computes the scores of all pairs that may be among the best again, so
-#'   the result is the same as on the CPU alone. On a device, `top` can be at most 1,048,576, and there can be up to 8.5
-#'   million rows. Variants with more than 10 % missing genotypes are screened on the CPU. If the covariates and the
-#'   constant have more than 24 columns, so are all variants with missing genotypes.
+#' @section On a device: A device screens pairs of variants, using 8-bit integer products that are summed exactly. This
+#'   gives an interval for the score of each pair. The CPU computes the scores of all pairs that may be among the best
+#'   again, so the result is the same as on the CPU alone. On a device, `top` can be at most 1,048,576, and there can be
+#'   up to 8.5 million rows. Variants with more than 10 % missing genotypes are screened on the CPU. If the covariates
+#'   and the constant have more than 24 columns, so are all variants with missing genotypes.
 #'
-#' @section The fits: The best `top` pairs of the screen are fitted like with `lm()` and `glm()`, from the rows in which
+#' @section The fits: The best `top` pairs of the screen are fitted as by `lm()` and `glm()`, from the rows in which
 #'   both genotypes are known. `p_value` comes from the t, z, F or chi-squared statistic of the fit. `p_bonferroni`
 #'   multiplies it by the number of pairs with a score, not by the number of fitted pairs. The z test of logistic
 #'   regression is conservative if few people carry both variants; `min_maf` excludes rare variants.
 #'
-#' @section Ancestry: Variants whose frequencies differ between ancestries seem to interact if the outcome also differs
-#'   between ancestries. Using the first principal components of many variants as covariates prevents this. These
-#'   covariates are additive: if the effect of a variant depends on ancestry, its pairs with variants of
+#' @section Ancestry: Variants whose frequencies differ between ancestries appear to interact if the outcome also
+#'   differs between ancestries. Using the first principal components of many variants as covariates prevents this.
+#'   These covariates are additive: if the effect of a variant depends on ancestry, its pairs with variants of
 #'   ancestry-dependent frequency may still be significant, even if these have no effect.
 #'
 #' @section Permutations: Residuals of the model with the covariates alone are permuted among the people, and all pairs
 #'   are scored again. `p_fwer` is the proportion of permutations, including the original data, in which the best pair
-#'   of the screen has at least the score of this pair. It is valid for any linkage between variants.
+#'   of the screen scores at least as high as this pair. It is valid for any linkage disequilibrium between variants.
 #'
 #' @section Missing values: Rows with a missing outcome or covariate are removed. Rows with a missing genotype are
 #'   removed for each pair separately, in the screen and in the fits. Nothing is imputed.
 #'
 #' @param x allele counts (0, 1, 2 or NA) with people in rows: a matrix, a data frame or a [plink_file()].
-#' @param outcome one value per row of `x`. Numbers are a quantitative trait, unless there are only two distinct values.
-#'   A factor, character or logical vector gives two classes, and the model is for the second class.
-#' @param covariates numbers or categories, such as age, sex and the components `x` of [pca()]: a vector, matrix or data
-#'   frame with one row per row of `x`, in the same order (names are not compared). Columns that are linear combinations
-#'   of others have no effect.
+#' @param outcome one value per row of `x`. Numbers are treated as a quantitative trait, unless there are only two
+#'   distinct values. A factor, character or logical vector gives two classes, and the model is for the second class.
+#' @param covariates numeric or categorical variables, such as age, sex and the scores `x` from [pca()]: a vector,
+#'   matrix or data frame with one row per row of `x`, in the same order (names are not compared). Columns that are
+#'   linear combinations of others have no effect.
 #' @param top the number of pairs from the screen to fit.
 #' @param features names or numbers of variants; only pairs among these are screened.
 #' @param pairs a data frame of pairs to fit without a screen, with variant names in the columns `feature1` and
@@ -66,7 +66,7 @@
 #'   * `min_maf`, `max_missing`: exclude variants with a smaller minor allele frequency, or a larger proportion of
 #'     missing genotypes, among the rows that are used.
 #'   * `min_distance`, `positions`: exclude pairs of variants that are close to each other, as in [mi_pairs()].
-#'   * `max_p`: fit only pairs with at most this p-value in the screen.
+#'   * `max_p`: fit only pairs whose p-value in the screen is at most this value.
 #'   * `model`: `"linear"` or `"logistic"`; the default, `"auto"`, chooses by the type of `outcome`.
 #'   * `scores`: `"normal"` replaces a trait by normal scores of its ranks, which prevents interactions that are due to
 #'     a few extreme values; `"raw"` uses the original values.
@@ -76,7 +76,7 @@
 #' @return A data frame of class `weft_pair_scan`, one row per fitted pair, in increasing order of `p_value` (with
 #'   `pairs`, in their order):
 #'   * `feature1` and `feature2`, `n` rows, and the `score` of the screen;
-#'   * `estimate` and `std_error` of the product of allele counts (log odds for classes), with `df = 1`;
+#'   * `estimate` and `std_error` of the product of allele counts (log odds ratio for classes), with `df = 1`;
 #'   * `statistic`: t or z, or F or chi-squared of `df` terms; `p_value`, `p_bonferroni`, and `p_fwer` with
 #'     permutations;
 #'   * `reason`: why a pair has no test, otherwise NA: `"few rows"`, there are not more rows than terms; `"collinear"`,

@@ -45,7 +45,7 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
   if (source$kind != "dense") abort_input("`x` must be a matrix or data frame in memory.",
                                           x = paste0("It is ", describe(x), "."))
   x <- source$data
-  if (!all_finite(x)) abort_input("`x` must be finite, without missing values.")
+  if (!all_finite(x)) abort_input("`x` must contain only finite, non-missing values.")
   center <- check_center(center, ncol(x), "center")
   scale <- check_center(scale, ncol(x), "scale")
   if (isTRUE(center) && isTRUE(scale)) {

@@ -2,31 +2,33 @@
 #'
 #' `pca()` finds the first principal components of a matrix. The matrix may be wide or tall, dense or sparse, complete
 #' or with missing values, in memory, on disk or on a device. The shortest call is `pca(x, k)`. It returns a
-#' [stats::prcomp()] object with additional elements, which other functions for such objects accept: [stats::biplot()],
-#' [stats::screeplot()], factoextra, broom.
+#' [stats::prcomp()] object with additional elements, which functions for such objects accept, for example
+#' [stats::biplot()], [stats::screeplot()] and those of factoextra and broom.
 #'
 #' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` (the loadings) is V, `x` (the scores)
-#' is U diag(d), and `sdev` is d / sqrt(max(1, n - 1)), each for k components. In each component, the loading of largest
-#' absolute value is positive.
+#' is U diag(d), and `sdev` is d / sqrt(max(1, n - 1)), each for k components. In each component, the loading with the
+#' largest absolute value is positive.
 #'
 #' `vignette("components-of-wide-data")` describes methods, accuracy, missing values, devices and ranks.
 #'
-#' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (never made dense), or a list of them
-#'   (blocks of rows); a DelayedMatrix, [weft_store()] or [weft_file()] (read in blocks); a SummarizedExperiment
-#'   (samples in its columns); a [plink_file()], whose genotypes stay two bits each; or a [weft_upload()] handle.
+#' @param x numeric data with samples in rows: a matrix, a data frame, a sparse Matrix (never made dense), or a list of
+#'   them (blocks of rows); a DelayedMatrix, [weft_store()] or [weft_file()] (read in blocks); a SummarizedExperiment
+#'   (samples in its columns); a [plink_file()], whose genotypes stay packed at two bits each; or a [weft_upload()]
+#'   handle.
 #' @param k the number of components; by default, all min(n, p).
-#' @param method `"auto"` chooses the cheaper one of `"krylov"` and `"gram"`. `"gs"` and `"nipals"` are slower.
+#' @param method `"auto"` chooses the cheaper of `"krylov"` and `"gram"`. `"gs"` and `"nipals"` are slower.
 #' @param center,scale `TRUE`, `FALSE`, or one number per column. `scale = TRUE` divides by the standard deviation, and
 #'   constant columns by 1, with a warning. For allele counts, `scale = "allele"` divides by sqrt(2 q (1 - q)), with the
 #'   allele frequency q.
 #' @param weights weights of rows, as if each row were repeated that many times. Rows of weight 0 are projected onto the
 #'   components of the others, for example relatives onto the components of unrelated people.
 #' @param na `"fail"` stops with an error if there are missing values (`"gs"` and `"nipals"` accept them); `"mean"`
-#'   replaces each by the mean of its column; `"em"` finds the least-squares fit to the observed values.
+#'   replaces each missing value by the mean of its column; `"em"` finds the least-squares fit to the observed values.
 #' @param assay for a SummarizedExperiment: the name or number of the assay.
 #' @param control a list of settings that are rarely needed:
 #'   * `col_weights`: weights of columns; they become part of the `scale` of the result.
-#'   * `tolerance`: the accuracy. Default 1e-12; 1e-8 for `"gs"`, `"nipals"` and `na = "em"`; 1e-7 for `stop = "paper"`.
+#'   * `tolerance`: the accuracy; by default 1e-12, but 1e-8 for `"gs"`, `"nipals"` and `na = "em"`; 1e-7 for `stop =
+#'     "paper"`.
 #'   * `stop`: `"residual"`, or `"paper"` for the rule of the GS-PCA paper (for `"gs"` and `"nipals"`).
 #'   * `max_iterations`: the largest number of iterations, for each component or for the block.
 #'   * `precision`: `"double"`, or `"single"` to iterate over a dense matrix in 32-bit floats.
@@ -38,8 +40,8 @@
 #' @param ... not used; for arguments of [stats::prcomp()], the error gives the name used here.
 #' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in
 #'   [stats::prcomp()], and `d`, `share` (the proportion of the total variance), `total_variance`, `rank`, `residual`,
-#'   `iterations`, `converged`, `orthogonality` (the largest inner product between different loadings, and cosine
-#'   between scores), `passes` over the data, `method`, `call`, `backend`, `reason`, `seconds`.
+#'   `iterations`, `converged`, `orthogonality` (the largest inner product between different loadings, and the largest
+#'   cosine between scores), `passes` over the data, `method`, `call`, `backend`, `reason`, `seconds`.
 #' @seealso [predict.weft_pca()], [plot.weft_pca()], [pca_choose_k()], [pca_reduced_dim()]
 #' @export
 #' @examples

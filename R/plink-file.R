@@ -1,25 +1,25 @@
-#' Genotypes that stay in their file
+#' Use PLINK genotype files without loading them
 #'
 #' `plink_file()` makes genotypes in PLINK's binary format (a `.bed` file with its `.bim` and `.fam` files) available
-#' without reading them into memory. The shortest call is `plink_file("study.bed")`; it returns an object that every
-#' `mi_` function, [pair_scan()], [pca()] and [irm()] accept in place of a matrix. Functions that count categories
-#' convert the two bits per genotype in the file directly to bit planes, without expanding them to integers. [pca()]
-#' computes with these two bits as well, and [irm()] reads the whole matrix.
+#' without reading them into memory. The shortest call is `plink_file("study.bed")`; it returns an object that all `mi_`
+#' functions, [pair_scan()], [pca()] and [irm()] accept in place of a matrix. Functions that count categories convert
+#' the two bits per genotype in the file directly to bit planes, without expanding them to integers. [pca()] computes
+#' with these two bits as well, and [irm()] reads the whole matrix.
 #'
 #' The filters are applied once, when `plink_file()` is called, from the genotypes of all samples. The test of
-#' Hardy-Weinberg proportions is exact and ignores sex, so do not use it on sex chromosomes. Do not change the files
+#' Hardy-Weinberg equilibrium is exact and ignores sex, so do not use it on sex chromosomes. Do not change the files
 #' while functions read them: a truncated file gives an error, but other changes are not detected.
 #'
 #' @inheritParams read_plink
-#' @param variants numbers or names of variants to select before any filter; by default all.
+#' @param variants numbers or names of variants to select before any filter is applied; by default all.
 #' @param min_maf exclude variants with a smaller minor allele frequency.
 #' @param max_missing exclude variants with a larger proportion of missing genotypes.
-#' @param min_hwe exclude variants with a smaller p-value for Hardy-Weinberg proportions.
+#' @param min_hwe exclude variants with a smaller p-value in the test of Hardy-Weinberg equilibrium.
 #' @param chromosome select variants on these chromosomes, named as in the `.bim` file.
 #' @param from,to select variants at positions (in bases) from `from` to `to`.
 #' @return An object of class `weft_plink` with `dim` and `dimnames` as [read_plink()] gives them, and elements
-#'   `variants` and `samples`, the two tables as data frames. With a filter by genotypes, `variants` also contains
-#'   `maf`, `missing` and `hwe`. `as.matrix()` reads all genotypes.
+#'   `variants` and `samples`, the two tables as data frames. If variants are filtered by genotype, `variants` also
+#'   contains `maf`, `missing` and `hwe`. `as.matrix()` reads all genotypes.
 #' @seealso [read_plink()], [pair_scan()]
 #' @export
 #' @examples

@@ -3,7 +3,7 @@
 #' Reads a `.bed` file with the `.bim` and `.fam` files beside it. Every `mi_` function takes the result; missing
 #' genotypes need `na = "drop"` or `"level"` there.
 #'
-#' @param path the `.bed` file, with or without its ending.
+#' @param path the `.bed` file, with or without its extension.
 #' @param variants which variants: numbers or names; all by default.
 #' @param type `"integer"`, or `"raw"` for a quarter of the memory, which cannot hold missing genotypes.
 #' @param threads see [weft_threads()].

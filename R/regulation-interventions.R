@@ -89,7 +89,7 @@ perturbed_columns <- function(interventions, names, n) {
   columns <- colnames(interventions)
   if (is.null(columns) && ncol(interventions) == length(names)) columns <- names
   if (is.null(columns)) {
-    abort_input("The columns of `interventions` must be named by genes.", x = "They have no names.")
+    abort_input("The columns of `interventions` must be named after genes.", x = "The columns have no names.")
   }
   if (anyNA(if (sparse) interventions@x else interventions)) {
     abort_input("If `interventions` is a matrix, it must not have missing values.")

@@ -18,7 +18,7 @@ sample_times <- function(time, x, n) {
   point <- given[[1L]]
   if (inherits(point, c("Date", "POSIXt", "difftime"))) point <- as.double(point)
   if (!is.numeric(point) || is.object(point) || any(is.infinite(point))) {
-    abort_input("Times must be finite numbers, or NA for samples outside of series.",
+    abort_input("Times must be finite numbers, or NA for samples that belong to no series.",
                 x = paste0("They are ", describe(given[[1L]]), "."))
   }
   if (length(point) != n) {

@@ -1,8 +1,8 @@
 #' Directed networks by stability selection
 #'
-#' Finds out which genes regulate which. `regulation(x)` takes samples in rows and genes in columns, and returns a
-#' network whose edges are ranked: `as.data.frame(net)` lists them with signs, directions and false discovery rates. A
-#' list of `regulators` helps more than anything else.
+#' Infers which genes regulate which other genes. `regulation(x)` takes samples in rows and genes in columns, and
+#' returns a network whose edges are ranked: `as.data.frame(net)` lists them with signs, directions and false discovery
+#' rates. A list of `regulators` helps more than anything else.
 #'
 #' For every target, a regression on a few regulators is selected repeatedly on random subsamples of half the samples. A
 #' regulator that is chosen early and often gets a large weight.
@@ -16,14 +16,14 @@
 #' @param regulators names or numbers of candidate regulators, such as transcription factors. The default is all genes
 #'   or, if there are more than 2,000, the 2,000 genes with the largest variance of correlations (with a message);
 #'   `"all"` always uses all genes.
-#' @param targets names or numbers of the genes to explain; by default all genes.
+#' @param targets names or numbers of the genes to predict; by default all genes.
 #' @param interventions the gene that was knocked out, knocked down or overexpressed in each sample: its name, with NA,
 #'   "" or a word such as "control" for controls, or several names joined by "+", ";" or ","; a list of such names; a
 #'   matrix with samples in rows, genes in columns and TRUE or 1 for perturbed genes; or the name of a column of
 #'   `colData(x)`.
-#' @param time the time of every sample of a series, NA for samples outside of series; or `list(time, unit)`, where unit
-#'   identifies the series of a sample, such as a culture, animal or patient. Each may be the name of a column of
-#'   `colData(x)`.
+#' @param time the time of every sample of a series, NA for samples that belong to no series; or `list(time, unit)`,
+#'   where unit identifies the series of a sample, such as a culture, animal or patient. Each may be the name of a
+#'   column of `colData(x)`.
 #' @param compare a factor with the condition of every sample, or the name of a column of `colData(x)`, to compare the
 #'   networks of two or more conditions with at least 8 samples each.
 #' @param permutations the number of permutations of the condition labels for `compare`; each takes as long as the
@@ -35,8 +35,8 @@
 #'   * `steps`: the number of regulators that are chosen for a target in each subsample. The default is 2 to 5,
 #'     depending on the number of samples.
 #'   * `resamples`: the number of subsamples, which must be even.
-#'   * `null_copies`: the number of null data sets; each takes about as long as the data. With 0 there are no q-values.
-#'     The default is 1 to 20, fewer for more pairs.
+#'   * `null_copies`: the number of null data sets; each takes about as long as the analysis of the data itself. With 0
+#'     there are no q-values. The default is between 1 and 20; it decreases as the number of pairs increases.
 #'   * `nonlinear`: whether to include thresholds and saturation in the effects of regulators.
 #'   * `stability`: whether to compute the stability of the network; by default, only if this is fast.
 #' @param seed a whole number that seeds the choice of subsamples and does not affect R's generator; by default, the
@@ -48,7 +48,7 @@
 #'   columns; [as.data.frame()][as.data.frame.weft_regulation] returns the edges. Attributes record the call, back end
 #'   and time.
 #'
-#'   With `compare`, a list of class `weft_comparison`: `edges`, a data frame described at
+#'   With `compare`, a list of class `weft_comparison`: `edges`, a data frame described in
 #'   [as.data.frame.weft_comparison()]; `p_value` of the overall comparison; `networks`, one for each condition;
 #'   `groups`, their numbers of samples; `permutations`; and `noise`, see [regulation_details].
 #' @seealso [gene_regulation()] and [gene_network()] for the whole workflow, [plot.weft_regulation()],

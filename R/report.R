@@ -199,7 +199,7 @@ latex_lacks <- function(log) {
               x = sprintf("LaTeX is installed, but its file %s is missing.",
                           plain_text(sub(".*`(.*)' not found.*", "\\1", missing[1L]))),
               i = paste("Debian's texlive-latex-recommended, MiKTeX or the R package tinytex provide what is missing.",
-                        "Or open the page that `format = \"html\"` writes, and print it."))
+                        "Or use `format = \"html\"`, open the file in a browser and print it to PDF."))
 }
 
 latex_engine <- function() if (nzchar(Sys.which("xelatex"))) "xelatex" else "pdflatex"
@@ -213,11 +213,11 @@ print_page <- function(browser, work) {
             shQuote(paste0("--user-data-dir=", file.path(work, "profile"))), shQuote(paste0("--print-to-pdf=", pdf)),
             shQuote(paste0("file://", file.path(work, "report.html"))))
   said <- apart(function() suppressWarnings(system2(browser, told, stdout = TRUE, stderr = TRUE, timeout = 120)),
-                function() abort_input("The page could not be printed.", x = "The browser was ended."))
+                function() abort_input("The HTML report could not be printed to PDF.", x = "The browser was ended."))
   if (!isTRUE(file.size(pdf) > 1000)) {
-    abort_input("The page could not be printed.",
+    abort_input("The HTML report could not be printed to PDF.",
                 x = plain_text(paste(c(utils::tail(said, 2L), "The reason is unknown."), collapse = " ")),
-                i = "Open the page that `format = \"html\"` writes, and print it.")
+                i = "Use `format = \"html\"`, open the file in a browser and print it to PDF.")
   }
 }
 

@@ -1,8 +1,9 @@
-#' How a call runs
+#' Settings for running a function
 #'
-#' The argument `run` controls how a function runs: on the CPU or a GPU, the number of threads, a progress bar. Most
-#' calls need only `run = "cpu"` or `run = "cuda"`; for other settings, use `run = weft_run(...)`, which returns a list
-#' of settings. Except for rounding, no setting changes a result.
+#' The argument `run` controls how a function runs: the back end (CPU or GPU), the number of threads and the progress
+#' bar. Most calls need only `run = "cpu"` or `run = "cuda"`; for other settings, use `run = weft_run(...)`, which
+#' returns a list of settings. Except for rounding, results do not depend on the back end, the devices or the number of
+#' threads; `memory` can limit how many genes [gene_network()] includes.
 #'
 #' Every function of weft with long computations has the argument `run`. It may be `NULL` for the settings of the
 #' session (see [weft_options]); `"cpu"`, `"cuda"` or `"auto"` for a back end; an object returned by `weft_run()`; or a
@@ -10,18 +11,18 @@
 #' cannot use: a function without code for several devices runs on one device, and `memory` matters only if a help page
 #' says so. If the requested back end is not available, the function stops with an error.
 #'
-#' @param backend `"auto"`, `"cpu"` or `"cuda"`; `NULL` for the session's, see [weft_backend()].
-#' @param devices `NULL` for one CUDA device, `"all"`, or numbers of devices from 0; see [weft_devices()].
+#' @param backend `"auto"`, `"cpu"` or `"cuda"`; `NULL` for the back end of the session; see [weft_backend()].
+#' @param devices `NULL` for one CUDA device, `"all"`, or device numbers, starting at 0; see [weft_devices()].
 #' @param ranks whether to distribute the work over the ranks of a job, which must all make the same call; see
 #'   [weft_ranks()].
-#' @param threads the number of threads, or a `BPPARAM` with as many workers; `NULL` for the session's, see
-#'   [weft_threads()].
+#' @param threads the number of threads, or a `BPPARAM` with as many workers; `NULL` for the number set for the session;
+#'   see [weft_threads()].
 #' @param memory the number of bytes that the call may use in addition to its input; `NULL` for the default of the
 #'   function.
 #' @param progress whether to show a progress bar; `NULL` for the option `weft.progress`, whose default is to show it
-#'   only in interactive sessions. A function(done, total) is called in place of a bar.
+#'   only in interactive sessions. If it is a function(done, total), this function is called instead of showing a bar.
 #' @param verbose whether to print the chosen back end, with the reason.
-#' @param dry_run whether to return a prediction of the work instead of the result; see below.
+#' @param dry_run whether to return a prediction of the work instead of the result; see section Dry runs.
 #' @return A list of class `weft_run`.
 #' @section Dry runs: With `dry_run = TRUE`, a function with several engines checks its arguments, chooses an engine,
 #'   and returns a data frame with one row, of class `weft_plan`: the name of the `function`, the `engine` that would do

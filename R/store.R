@@ -1,23 +1,23 @@
 #' A store: a sparse matrix in one file
 #'
 #' A store makes data larger than memory available to weft. `weft_store(path)` opens a store, a file written by
-#' [weft_import()], and returns an object that is used like a matrix. It contains samples (cells) in rows and features
-#' in columns, compressed in blocks of rows, with names and tables. Opening reads only the directory of the file, and
-#' functions read blocks when they need them. A store may therefore be many times larger than memory, and contain more
-#' than 2^31 values.
+#' [weft_import()], and returns an object that can be used like a matrix. It contains samples (cells) in rows and
+#' features in columns, compressed in blocks of rows, with names and tables. Opening a store reads only the index of the
+#' file, and functions read blocks when they need them. A store may therefore be many times larger than memory, and
+#' contain more than 2^31 values.
 #'
 #' `x[i, j]` returns rows and columns as a dgCMatrix; `as.matrix()` and `as(x, "dgCMatrix")` return the whole matrix.
 #' `summary()` and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read one
 #' block after another. [pca()], its `predict()` and [gene_cells()] accept a store of any size; every other function for
-#' sparse matrices accepts a store that fits into memory. [store_normalise()] divides counts, takes logarithms and
-#' chooses features while values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix from a store; its
-#' transpose, `t()`, can be an assay of a SummarizedExperiment or SingleCellExperiment.
+#' sparse matrices accepts a store that fits in memory. [store_normalise()] divides counts, takes logarithms and selects
+#' features while values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix from a store; its transpose,
+#' `t()`, can be an assay of a SummarizedExperiment or SingleCellExperiment.
 #'
 #' @section The file: Small whole numbers and the positions of values are stored in groups of 128, with as many bits per
 #'   number as the largest of the group needs. Other numbers take 32 bits if this is exact, otherwise 64. Values are
-#'   read exactly as they were written, bit for bit, except that explicit zeros become absent values. Every block has a
-#'   checksum. If a block is damaged, reading stops with an error that names its rows, and the other blocks can still be
-#'   read. Nothing in the file is evaluated. `system.file("store-format.md", package = "weft")` describes every byte.
+#'   read exactly as they were written, bit for bit, except that explicit zeros are dropped. Every block has a checksum.
+#'   If a block is damaged, reading stops with an error that names its rows, and the other blocks can still be read. No
+#'   code in the file is evaluated. `system.file("store-format.md", package = "weft")` describes every byte.
 #'
 #' @param path a file written by [weft_import()].
 #' @param x,object a store.
@@ -87,7 +87,7 @@ open_store <- function(x) {
     about <- .Call(C_weft_store_about, live$pointer)
   }
   if (!identical(c(about$n, about$p, about$crc, about$values), c(parts$n, parts$p, parts$crc, parts$values))) {
-    abort_input("The file of the store must be unchanged since it was opened.",
+    abort_input("The store file must not have changed since it was opened.",
                 x = sprintf("'%s' has changed.", basename(parts$path)),
                 i = "Open it again with `weft_store()`.")
   }

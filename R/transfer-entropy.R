@@ -1,9 +1,10 @@
-#' Transfer entropy between genes along time
+#' Transfer entropy between genes over time
 #'
-#' `transfer_entropy()` finds genes whose past predicts another gene's next value better than that gene's own past does.
-#' The shortest call is `transfer_entropy(x, time)`, with samples in the rows of `x`; it returns a table with one row
-#' per significant edge. All ordered pairs are tested by permutation. The scores are counts of three categories: the
-#' level of gene y at time t, its level `lag` samples before, and the level of gene x at that earlier time.
+#' `transfer_entropy()` finds genes whose past improves the prediction of another gene's next value beyond what that
+#' gene's own past allows. The shortest call is `transfer_entropy(x, time)`, with samples in the rows of `x`; it returns
+#' a table with one row per significant edge. All ordered pairs are tested by permutation. The scores are computed from
+#' the joint counts of three categories: the level of gene y at time t, its level `lag` samples earlier, and the level
+#' of gene x at that earlier time.
 #'
 #' @section Method: With `bins`, values are divided into levels of equal frequency, as by [discretize()]. The transfer
 #'   entropy from x to y is the conditional mutual information \eqn{I(Y_t; X_{t-lag} \mid Y_{t-lag})} (Schreiber 2000),
@@ -19,9 +20,9 @@
 #'   pairs. G relative to this expected value is converted to a standard score, `z` (Wilson and Hilferty 1931). The
 #'   second half gives the distribution of z. A p-value is the proportion of scores of all pairs in these data sets that
 #'   reach z, including the score itself, and q-values are computed over all pairs by the method of Benjamini and
-#'   Hochberg. Scores are compared in steps of 1/64. Because the scores of all pairs are pooled, few permutations
-#'   suffice for many genes. The p-values hold for pairs on average; if trends dominate, p-values of single pairs are
-#'   approximate.
+#'   Hochberg. Scores are rounded to multiples of 1/64 before they are compared. Because the scores of all pairs are
+#'   pooled, few permutations suffice for many genes. The p-values are valid on average over pairs; if trends dominate,
+#'   p-values of individual pairs are approximate.
 #'
 #'   The null hypothesis is that x gives no information about y in addition to the previous level of y. A common cause,
 #'   an intermediate gene, and the past of y beyond one step can all make x informative. If series are short or few, a
@@ -34,7 +35,7 @@
 #'   of `colData(x)`. Samples of a unit at the same time follow each other in the order of rows.
 #' @param regulators,targets names or numbers of the genes whose past is used, and of the genes that are predicted; by
 #'   default all genes.
-#' @param bins the number of levels, from 2 to 16; `NULL` if the values already are levels, such as whole numbers or the
+#' @param bins the number of levels, from 2 to 16; `NULL` if the values are already levels, such as whole numbers or the
 #'   factors of [discretize()].
 #' @param permutations the number of permuted data sets, an even number. The default is at least 20, enough for 10,000
 #'   scores in the null distribution, and at most 1,000. With 0 there is no test, and z is relative to the degrees of
@@ -49,7 +50,7 @@
 #' @param run see [weft_run()].
 #' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return A data frame of class `weft_transfer`, one row per edge, in decreasing order of `z`: `from`, `to`; `te`, the
-#'   transfer entropy in bits minus its expected value without dependence, `bias` (the difference can be negative); `z`;
+#'   transfer entropy in bits minus `bias`, its expected value under independence (so that `te` can be negative); `z`;
 #'   and, with permutations, `p_value` and `q_value`. The attributes are `tested` and `significant`, the numbers of
 #'   pairs with a score and of significant pairs (`top` may return fewer); `steps`, `series` and `levels`.
 #' @references

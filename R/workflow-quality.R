@@ -59,8 +59,8 @@
 #' @param covariates other variables that affect expression but are not of interest. A numeric or categorical vector, a
 #'   matrix or data frame with one row per sample, or names of columns of `colData(x)`. Named rows are matched to the
 #'   samples. `"components"` adjusts for hidden factors. These are significant components of the residuals (of class and
-#'   batch, see [gene_components()]) that explain at least `r 100 * least_factor` % of the variance of the median
-#'   gene. If most genes depend on a few regulators, this also removes effects of regulation.
+#'   batch, see [gene_components()]) that explain at least `r 100 * least_factor` % of the variance of the median gene.
+#'   If most genes depend on a few regulators, this also removes effects of regulation.
 #' @param symbols gene symbols, one per column of `x` (NA if unknown). Alternatively, an OrgDb such as `org.Hs.eg.db`,
 #'   which is searched for the column names, or the name of a column of `rowData(x)`. By default, a column such as
 #'   `symbol` or `gene_name` is used, or column names that occur more than once; see the section Symbols of
@@ -292,7 +292,7 @@ sample_factor <- function(value, x, data, arg) {
   if (is.null(value)) return(NULL)
   if (is.data.frame(value) && ncol(value) != 1L) {
     groups <- which(vapply(value, function(column) anyDuplicated(column) > 0, NA))
-    abort_input(sprintf("`%s` must be one column.", arg), x = paste0("It is ", describe(value), "."),
+    abort_input(sprintf("`%s` must be a single column.", arg), x = paste0("It is ", describe(value), "."),
                 i = if (length(groups)) sprintf("For example `%s$%s`.", arg, names(value)[groups[1L]]))
   }
   check_order(value, x, arg)
@@ -337,9 +337,9 @@ check_class <- function(class) {
                 i = "Leave `class` out for an analysis without one.")
   }
   if (nlevels(class) > length(class) / 2) {
-    abort_input("`class` must be groups of samples.",
+    abort_input("`class` must assign samples to groups.",
                 x = sprintf("It has %d levels for %d samples.", nlevels(class), length(class)),
-                i = "Is it an identifier? Numbers are cut into groups by `cut()`.")
+                i = "Is it an identifier? Use `cut()` to divide numbers into groups.")
   }
   missing <- intersect(levels(class), c("NA", "N/A", "na", "n/a", "NaN"))
   if (length(missing)) {

@@ -67,8 +67,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'   [regulation()].
 #' @param steps a named list of settings for single steps. Each element is a list of arguments, `FALSE` or a function;
 #'   see Steps.
-#' @param run see [weft_run()]. `progress` shows the steps and their run times, `memory` limits the size of
-#'   gene-by-gene matrices, and `weft_run(dry_run = TRUE)` only estimates time and memory.
+#' @param run see [weft_run()]. `progress` shows the steps and their run times, `memory` limits the size of gene-by-gene
+#'   matrices, and `weft_run(dry_run = TRUE)` only estimates time and memory.
 #' @param seed a whole number, from which the seed of each step is derived. By default, the seed is drawn from R's
 #'   generator. The result contains the seed.
 #' @param ... must be empty. If you pass an argument of a step here, the function stops with an error that shows where
