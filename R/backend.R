@@ -1,7 +1,7 @@
 #' Choose where the work runs
 #'
 #' `weft_backend()` reads the default back end of the session, and `weft_backend("cpu")` sets it. A single call can
-#' choose another one with `run`, see [weft_run()].
+#' choose another one with `run`; see [weft_run()].
 #'
 #' `"cpu"` and `"cuda"` are always used as given; if `"cuda"` is not available, functions stop with an error that gives
 #' the reason. `"auto"` weighs the amount of work against the time for transfers, and results record the choice with its

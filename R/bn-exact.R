@@ -24,20 +24,22 @@
 #' If `x` allows no cycles ([bn_time()] without edges within a time point), the nodes are independent of each other: the
 #' optimum and the posterior `"dag"` are computed for each node separately, for any number of nodes.
 #'
-#' @section How often the edges are right: An edge is dependence given the variables in `x`. The probabilities are right
-#'   where the model of the score is true and all nodes are in the data. Hidden nodes, and effects that the score cannot
-#'   describe, make them too high. The edges to which `"bge"` gave .8 or more had .97 on average in linear Gaussian
-#'   networks with all nodes in the data, and .90 of them were right; with half of the nodes hidden .95 and .57; where
-#'   effects were sines, squares and steps .93 and .70 (100 to 1,000 rows, `inst/bench/bn-calibration.R`).
+#' @section Calibration of edge probabilities: An edge represents a dependence that remains given the other variables in
+#'   `x`. The probabilities are calibrated if the model of the score is true and all nodes are in the data. Hidden
+#'   nodes, and effects that the score cannot describe, make them too high. In linear Gaussian networks with all nodes
+#'   in the data, the edges to which `"bge"` assigned a probability of at least 0.8 had a mean probability of 0.97, and
+#'   90 % of them were correct. With half of the nodes hidden, the mean was 0.95 and 57 % were correct; with effects
+#'   that were sines, squares and steps, the mean was 0.93 and 70 % were correct (100 to 1,000 rows,
+#'   `inst/bench/bn-calibration.R`).
 #'
 #' @inheritParams bn_learn
-#' @param x a data frame or matrix as for [bn_scores()], or an object returned by `bn_scores()`; for posteriors a table
-#'   made with `keep = "all"`.
+#' @param x a data frame or matrix as for [bn_scores()], or an object returned by `bn_scores()`; for posteriors, the
+#'   table must be made with `keep = "all"`.
 #' @param max_parents the largest number of parents of a node: one number, or a named vector, as for [bn_scores()].
 #' @param posterior `"none"`, `"dag"` or `"order"`.
 #' @param control a list of settings that are rarely needed: `plus_one` and `slack`, as for [bn_scores()].
-#' @param run see [weft_run()]. A device has its own memory and, for `"dag"`, a higher limit of nodes. Other `devices`
-#'   lend their memory, but not for `"dag"`.
+#' @param run see [weft_run()]. A device has its own memory and, for `"dag"`, a higher limit of nodes. The memory of
+#'   other `devices` is also used, but not for `"dag"`.
 #' @param ... passed on to [bn_scores()].
 #' @return An object of class `weft_bn_exact` and `weft_bn`: `dag`, `score`, `edges` (\[from, to\], NULL without
 #'   `posterior`), `log_total` (logarithm of the sum over graphs of exp(score), times orders for `"order"`), and

@@ -23,7 +23,7 @@
 #'   a later tier to an earlier one.
 #' @param known_probability the value of R for known edges that are given without a number.
 #' @param R an interface matrix to start from instead of 0.5 everywhere.
-#' @param hard whether entries of exactly 1 and 0 mean required and forbidden edges.
+#' @param hard whether entries of exactly 1 and 0 denote required and forbidden edges.
 #' @param prior_scale `"log10"`, `"logit"` or a function of R.
 #' @return An object of class `weft_bn_prior`: `R`, `nats` (both \[child, parent\]), `required` and `forbidden`.
 #' @export

@@ -6,21 +6,23 @@
 #'
 #' All scores are natural logarithms. With counts \eqn{N_{kj}} (parent configuration k of q, state j of r) and
 #' \eqn{\alpha_{kj} = \mathrm{ess} / (q r)},
-#' \deqn{\mathrm{BDeu} = \sum_k \left[\ln\frac{\Gamma(\alpha_k)}{\Gamma(\alpha_k + N_k)} + \sum_j
-#'   \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].} `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"`
-#'   spreads `ess` over the parent configurations that occur; `"bic"` and `"aic"` are the log-likelihood minus q (r - 1)
-#'   times half the logarithm of the number of rows, or times one; `"bge"` is the marginal likelihood of Gaussian data;
-#'   see section Units of numeric columns. `gamma` adds |parents| ln `gamma`, and `prior` adds the prior of each parent.
+#' \deqn{\mathrm{BDeu} = \sum_k \left[\ln\frac{\Gamma(\alpha_k)}{\Gamma(\alpha_k + N_k)} +
+#'   \sum_j \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].}
+#' `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"` spreads `ess` over the parent configurations that occur; `"bic"` and
+#' `"aic"` are the log-likelihood minus q (r - 1) times half the logarithm of the number of rows, or times one;
+#' `"bge"` is the marginal likelihood of Gaussian data (see section Units of numeric columns). `gamma` adds |parents| ln
+#' `gamma`, and `prior` adds the prior of each parent.
 #'
 #' All levels of a factor are counted, even if they do not occur.
 #'
 #' @section Units of numeric columns: `"bge"` (Geiger and Heckerman 2002; Kuipers, Moffa and Heckerman 2014) is computed
-#'   from columns that are standardised to mean 0 and variance 1 over all rows, with \eqn{\alpha_\mu = 1}, \eqn{\alpha_w
-#'   = p + 2}, prior mean 0 and prior scale matrix \eqn{T = t I}, \eqn{t = \alpha_\mu (\alpha_w - p - 1) / (\alpha_\mu +
-#'   1) = 1/2}. In the units of the data, this corresponds to a prior mean equal to the column means and a diagonal
-#'   \eqn{T} of t times the column variances. Scores and networks therefore do not depend on the unit or the origin of a
-#'   column. The log density of the data in their original units is lower by the sum over nodes of the number of counted
-#'   rows times the logarithm of the column's standard deviation, for any network. A constant column is replaced by 0.
+#'   from columns that are standardised to mean 0 and variance 1 over all rows, with \eqn{\alpha_\mu = 1},
+#'   \eqn{\alpha_w = p + 2}, prior mean 0 and prior scale matrix \eqn{T = t I},
+#'   \eqn{t = \alpha_\mu (\alpha_w - p - 1) / (\alpha_\mu + 1) = 1/2}. In the units of the data, this corresponds to a
+#'   prior mean equal to the column means and a diagonal \eqn{T} of t times the column variances. Scores and networks
+#'   therefore do not depend on the unit or the origin of a column. The log density of the data in their original units
+#'   is lower by the sum over nodes of the number of counted rows times the logarithm of the column's standard
+#'   deviation, for any network. A constant column is replaced by 0.
 #'
 #' @section Mixed data: With `"bic-cg"` and `"aic-cg"`, columns of doubles are numeric and all others are categorical. A
 #'   categorical node can be the parent of a numeric one, but not the reverse. A numeric node is normal with a mean that
@@ -35,8 +37,8 @@
 #'
 #' @section Sets that are kept: With `keep = "max"`, a set is dropped if a subset has at least the same score, because
 #'   it is then not needed for a best graph. With `keep = "sum"`, a set is dropped if the score of a subset is higher by
-#'   `slack` nats; for any order, its weight is then at most exp(-`slack`) times the weight of the subset. `keep =
-#'   "all"` keeps all sets.
+#'   `slack` nats; for any order, its weight is then at most exp(-`slack`) times the weight of the subset.
+#'   `keep = "all"` keeps all sets.
 #'
 #' @section Candidates: With `candidates`, the parents of a node come from its list; all sets of at most `max_parents`
 #'   of them are scored. With `plus_one`, every kept set is also scored together with each single node that is not in

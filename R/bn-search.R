@@ -80,9 +80,9 @@
 #'   of 20 numeric variables (25 networks) and of 15 categorical variables (30 networks; `inst/bench/bn-missing.R`).
 #'   With 10 % of the values missing completely at random, the ratio was 1.08 for numeric variables (95 % interval 0.98
 #'   to 1.18) and 1.38 for categorical variables (1.16 to 1.64). With 10 % missing at random, depending on other
-#'   columns, it was 1.07 and 1.03. With 30 % missing completely at random, the ratio to half of the rows, complete, was
-#'   1.09 (0.98 to 1.21) and 1.25 (1.12 to 1.40). `na = "em"` is about as accurate as complete data with as many rows as
-#'   have three given variables observed.
+#'   columns, it was 1.07 and 1.03. With 30 % missing completely at random, the ratio relative to complete data with
+#'   half of the rows was 1.09 (0.98 to 1.21) and 1.25 (1.12 to 1.40). `na = "em"` is about as accurate as complete data
+#'   with as many rows as have three given variables observed.
 #'
 #' @inheritParams bn_scores
 #' @param na `"fail"`, `"drop"` to remove rows with missing values, or `"em"`; see section Missing values.
@@ -103,6 +103,7 @@
 #'   * `completions`, `rounds`: for `na = "em"`, the number of completions of each row (by default 10), and the number
 #'     of networks that complete it (by default 8).
 #' @param seed a whole number; by default, it is drawn from R's generator.
+#' @param run see [weft_run()]. The search runs on the CPU.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
 #'   `order` (names), `start_scores` (the score that each start reached), `counts` (moves, scored parent sets, pairs of
 #'   a node and a candidate, and the number of times that candidates were added; with many thousands of nodes, the

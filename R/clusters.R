@@ -17,19 +17,19 @@
 #'   A valley divides the samples only if it is deeper than chance. Its depth measures how clearly the density rises on
 #'   both sides, in standard errors. It is compared with null data sets, which have the same covariances but no groups
 #'   and are searched in the same way. Null data sets are uniform along each principal axis; for more than 1,000
-#'   samples, half of them are normal, and the kind with the larger p-value counts. A part with a share s of the samples
-#'   is tested at level \eqn{0.05 s}, so the probability of any wrong division is about 0.05. Samples along one
+#'   samples, half of them are normal, and the kind with the larger p-value counts. A part with a proportion s of the
+#'   samples is tested at level \eqn{0.05 s}, so the probability of any wrong division is about 0.05. Samples along one
 #'   continuous factor, whatever its distribution, samples with different noise, and samples with heavy tails have only
 #'   one mode, and therefore form one group.
 #'
 #'   The centres of the parts are the starting points of k-means. The same is done in 30 random subsamples of four
 #'   fifths of the samples (at most 2,000). Each sample belongs to the group to which most subsamples assign it;
-#'   `probability` is the proportion of these subsamples. A group must be found again: the Jaccard index of the group
-#'   and its best match in a subsample, averaged over the subsamples, must be at least 0.5 (below this value, a group
-#'   counts as dissolved, Hennig 2008), and k-means must not turn it into another group. Otherwise the least clear
-#'   division is undone. The order in which valleys are divided may differ between subsamples. A subsample is therefore
-#'   divided up to three times more than the whole set, and then the divisions that agree least with the groups of the
-#'   whole set are undone.
+#'   `probability` is the proportion of these subsamples. A group must be recovered: the Jaccard index of the group and
+#'   its best match in a subsample, averaged over the subsamples, must be at least 0.5 (below this value, a group counts
+#'   as dissolved, Hennig 2008), and k-means must not turn it into another group. Otherwise the least clear division is
+#'   undone. The order in which valleys are divided may differ between subsamples. A subsample is therefore divided up
+#'   to three times more than the whole set, and then the divisions that agree least with the groups of the whole set
+#'   are undone.
 #'
 #'   If there are more than 5,000 samples, the tests and the subsamples use 5,000 random ones, and all others are
 #'   assigned to the nearest centre. A group with fewer than about 10 samples among the 5,000 is not found.
@@ -68,8 +68,7 @@
 #'   \item{gene_cluster}{the group of each gene, or `NULL` if `x` is components without loadings}
 #'   \item{gene_stability}{the same as `stability`, for genes}
 #'   \item{components}{the components used: `x` (the scores) and `share` of the variance}
-#'   \item{converged}{whether every group is found again (Jaccard index at least 0.5); always `TRUE` unless `k` was
-#'     given}
+#'   \item{converged}{whether every group is recovered (Jaccard index at least 0.5); always `TRUE` unless `k` was given}
 #'   \item{method, backend, seconds}{the method and the run}
 #'   `as.data.frame()` and `tidy()` list the samples (or genes: `what = "genes"`) with group and probability, `glance()`
 #'   gives a summary in one row, and `plot()` draws the samples on two components.

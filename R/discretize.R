@@ -22,7 +22,7 @@
 #' @inheritParams mi_rank
 #' @param x a data frame or numeric matrix, or a SummarizedExperiment. In a data frame, columns that are not numeric
 #'   stay as they are.
-#' @param method see below.
+#' @param method the name of the method; see the table above.
 #' @param bins the number of bins, for `"equalfreq"` and `"equalwidth"`.
 #' @param class for `"mdl"`, `"caim"`, `"cacc"` and `"ameva"`: one category per row.
 #' @param z for `"sd"`: the number of standard deviations.

@@ -32,7 +32,7 @@
 #' @param n,p samples and features of a simulated set.
 #' @param seed a whole number.
 #' @param batch,missing,outliers for `"expression"`: the standard deviation of the batch's shift (0 for one batch), the
-#'   share of missing values, and the number of outliers.
+#'   proportion of missing values, and the number of outliers.
 #' @param spoilt for `"expression"`: whether to add the constant and the mostly missing genes.
 #' @return A list of class `weft_example`: `x` (samples in rows) and, depending on the set, `class`, `batch`, `truth`,
 #'   `drivers`, `outliers`, `epistatic`, `marginal`, `row_cluster`, `col_cluster`, `gene_names` (descriptions) and

@@ -15,7 +15,7 @@
 #' scores, and the p-value compares the set with random sets of the same size. Genes of a real set are correlated, so
 #' this p-value is too small for a claim about other samples; use it to order sets.
 #'
-#' @param x an object returned by [gene_network()] for two classes or a number as outcome; or a named vector of numbers,
+#' @param x an object returned by [gene_network()] for two classes or a numeric outcome; or a named vector of numbers,
 #'   one per gene, such as the `geneList` of clusterProfiler or the `stats` of fgsea.
 #' @param sets,min_size,max_size see [gene_sets()].
 #' @return A data frame with one row per set, smallest p-value first: `set`, `size` (its genes in the ranking),

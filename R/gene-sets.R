@@ -10,7 +10,7 @@ most_sets <- 200000L
 #' each line has the name of a set, a description and the genes, separated by tabs. An error names the first line that
 #' does not have this form.
 #'
-#' @param file the path of a GMT file, which may be compressed by gzip: at most 256 MiB of text and 200,000 sets.
+#' @param file the path of a GMT file, which may be compressed with gzip: at most 256 MiB of text and 200,000 sets.
 #' @return A list with one character vector per set: its genes without repetitions. The names of the list are the names
 #'   of the sets, and the attribute `"description"` holds the second column.
 #' @seealso [gene_sets()]
@@ -88,9 +88,9 @@ gmt_lines <- function(path) {
 #'   `TERM2GENE` of clusterProfiler. Genes are matched with the symbols of the data, or with the names of its columns if
 #'   no symbols are known.
 #' @param universe for lists of genes: all genes that could have been on them.
-#' @param from which lists to take from `x`: `"ranking"`, `"network"`, `"clusters"`; by default all that `x` has.
+#' @param from which lists to take from `x`: `"ranking"`, `"network"`, `"clusters"`; by default all that `x` contains.
 #' @param fdr the best genes are the genes with at most this q-value in the ranking.
-#' @param min_size,max_size sets with fewer or more genes in the universe are left out.
+#' @param min_size,max_size sets with fewer or more genes in the universe are excluded.
 #' @param hubs the number of hubs (the genes with the most edges) whose neighbourhoods are tested.
 #' @return A data frame of class `weft_gene_sets`, smallest p-value first: `query` (the list), `set`, `size` (genes of
 #'   the set in the universe), `listed` (genes on the list), `overlap`, `expected` (by chance), `fold` (overlap divided
@@ -280,7 +280,7 @@ test_lists <- function(query, sets, sizes) {
 }
 
 #' @rdname gene_sets
-#' @param n how many rows to show.
+#' @param n the number of rows to show.
 #' @param ... ignored.
 #' @export
 print.weft_gene_sets <- function(x, n = 10L, ...) {

@@ -12,9 +12,9 @@
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one per row.
-#' @param kernel the name of a kernel, see [`?kernels`][kernels], which must be positive definite in the dimensions of
+#' @param kernel the name of a kernel (see [`?kernels`][kernels]), which must be positive definite in the dimensions of
 #'   `x`.
-#' @param bandwidth as for [kernel_sum()].
+#' @param bandwidth the bandwidth of the kernel, as for [kernel_sum()].
 #' @param noise the variance of the noise, which must be positive.
 #' @param variance the variance of the process.
 #' @param rank the rank of the preconditioner: a number up to 2000, or the number of points for the factor of the whole
@@ -125,7 +125,7 @@ gp_product_self <- function(object, v, run) {
 #'
 #' @param object,x an object returned by [gp_regression()].
 #' @param newdata points in rows, whose columns are matched by name; by default the points of the regression.
-#' @param se whether to return also the standard deviations of the process (without the noise).
+#' @param se whether to also return the standard deviations of the process (without the noise).
 #' @param run see [weft_run()].
 #' @param ... for `plot()`, arguments of [graphics::plot.default()]; otherwise ignored.
 #' @return `predict()`: the mean, or with `se = TRUE` a list of `fit` and `se`. `print()` and `plot()`: `x`, invisibly.

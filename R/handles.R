@@ -3,7 +3,7 @@
 #' `weft_upload()` sends a numeric matrix to the device once, so that several calls share the transfer. It is released
 #' by `weft_free()`, or when R collects the handle as garbage.
 #'
-#' @param x a numeric matrix; without missing values if the function that uses it requires that.
+#' @param x a numeric matrix. It must have no missing values if the function that uses it requires that.
 #' @param precision `"double"`, or `"single"` to keep it as 32-bit floats.
 #' @param handle an object returned by `weft_upload()` or [mi_pack()].
 #' @return `weft_upload()`: an object of class `weft_device_matrix` with `dim` and `dimnames`; `as.matrix()` brings the
@@ -89,11 +89,11 @@ print.weft_device_matrix <- function(x, ...) {
 #' Describes a file of 32-bit or 64-bit floats in this machine's byte order, without a header, so that functions can
 #' read it in blocks. Nothing is read but the size.
 #'
-#' @param path the file.
-#' @param ncol number of columns.
+#' @param path the path of the file.
+#' @param ncol the number of columns.
 #' @param type `"double"` or `"float"`.
-#' @param layout `"row"`: row after row (points one after another); `"column"`: column after column, as R has it.
-#' @param nrow number of rows; by default it is derived from the size of the file.
+#' @param layout `"row"`: row after row (points one after another); `"column"`: column after column, as in R.
+#' @param nrow the number of rows; by default, it is derived from the size of the file.
 #' @return An object of class `weft_file` with `dim`; `as.matrix()` reads it whole, `x[i, ]` with consecutive rows (for
 #'   layout `"column"`: `x[, j]` with consecutive columns) reads a block.
 #' @export

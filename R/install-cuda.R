@@ -60,8 +60,8 @@ least_driver <- 580 # of CUDA 13
 #'   elsewhere: a file, or an address that begins with `https://`.
 #' @param sha256 the SHA-256 that such a file must have; by default, the one in the file beside it whose name has
 #'   `.sha256` at its end.
-#' @param remove delete what an earlier call built.
-#' @param quiet do not show what pip, configure and make say.
+#' @param remove whether to delete what an earlier call built.
+#' @param quiet whether to hide the output of pip, configure and make.
 #' @return The path of the object, invisibly; `NULL` when the answer was no, or it was removed.
 #' @seealso [weft_sitrep()]
 #' @export

@@ -16,11 +16,12 @@
 #' @param x an object returned by [gene_network()], [mi_network()], [regulation()], [gene_mi_network()], [bn_learn()] or
 #'   [bn_exact()].
 #' @param which for a result of [gene_network()]: `"network"` (mutual information) or `"bayes"` (directed).
-#' @param isolated keep genes without edges.
+#' @param isolated whether to keep genes without edges.
 #' @param to `"igraph"`, `"graphNEL"` (package graph), `"tidygraph"`, or for directed networks `"bnlearn"`.
-#' @param file where to write. The file is written beside its name and takes it when it is complete. Only a regular file
-#'   is replaced; a symbolic link is replaced itself, and what it leads to stays as it is.
-#' @param format `"graphml"`, `"sif"` or `"csv"` (the table of edges); by default as the file's extension says.
+#' @param file the path of the file. It is written under a temporary name and renamed when it is complete. Only a
+#'   regular file is replaced; a symbolic link is replaced itself, and what it leads to stays as it is.
+#' @param format `"graphml"`, `"sif"` or `"csv"` (the table of edges); by default, it is inferred from the extension of
+#'   the file.
 #' @return `network_tables()`: a list of `nodes` (with `name` first; from [gene_network()] with all that is known of the
 #'   genes), `edges` (`from` and `to` by name, and their numbers), and `directed`; `network_convert()`: the object;
 #'   `write_network()`: the path, invisibly.

@@ -2,14 +2,14 @@
 
 #' Keep results where the data are
 #'
-#' Adds the workflow's numbers to a SummarizedExperiment or SingleCellExperiment: those of genes to its `rowData`,
-#' those of samples to its `colData`, scores of components to `reducedDims` (SingleCellExperiment only), and the call
-#' and the table of steps to `metadata`. Genes and samples that were left out have `NA`.
+#' Adds the workflow's numbers to a SummarizedExperiment or SingleCellExperiment: those of genes to its `rowData`, those
+#' of samples to its `colData`, scores of components to `reducedDims` (SingleCellExperiment only), and the call and the
+#' table of steps to `metadata`. Genes and samples that were excluded have `NA`.
 #'
 #' @param x the SummarizedExperiment or SingleCellExperiment that `fit` was made from, or one with the same rows and
 #'   columns.
 #' @param fit an object returned by [gene_network()].
-#' @param prefix what the names of new columns begin with.
+#' @param prefix the text with which the names of new columns begin.
 #' @param name the name of the reduced dimension.
 #' @return `x` with these added.
 #' @seealso [gene_network()], [pca_reduced_dim()]

@@ -6,7 +6,7 @@
 #'
 #' @param file,vocab names of the files; without `vocab` words have no names. Written files replace others as those of
 #'   [write_network()] do.
-#' @param counts keep the counts, for `family = "poisson"`; otherwise a word is either present or absent.
+#' @param counts whether to keep the counts, for `family = "poisson"`; otherwise a word is either present or absent.
 #' @param x a sparse Matrix or matrix with words in rows and documents in columns, as `read_bag_of_words()` returns.
 #' @return `read_bag_of_words()`: a dgCMatrix (counts) or ngCMatrix, words in rows, documents in columns;
 #'   `write_bag_of_words()`: `file`, invisibly.

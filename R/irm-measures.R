@@ -124,8 +124,8 @@ irm_auc <- function(score, truth) {
 #' Every block draws its link probability from Beta(s d, s (1 - d)) with mean `density` d; every node is put into a
 #' random cluster, and no cluster is empty.
 #'
-#' @param n_row,n_col numbers of rows and columns.
-#' @param k number of clusters, one value or c(row, col).
+#' @param n_row,n_col the numbers of rows and columns.
+#' @param k the number of clusters: one value or c(row, col).
 #' @param density the mean proportion of links.
 #' @param contrast how much blocks differ: the variance of their probabilities over d (1 - d), between 0 and 1. It is
 #'   1 / (s + 1). The default makes them exponential-like at small densities and uniform at one half.

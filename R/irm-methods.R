@@ -6,7 +6,7 @@
 #'
 #' @param object,x an object returned by [irm()].
 #' @param pairs two columns, rows and columns of `x` by index or name; NULL for all pairs.
-#' @param uncertainty whether to return also the standard deviation over partitions and within blocks.
+#' @param uncertainty whether to also return the standard deviation over partitions and within blocks.
 #' @param samples the largest number of partitions to average over.
 #' @param what `"nodes"` or `"blocks"`.
 #' @param ... not used; `predict()` rejects unknown arguments.
@@ -51,7 +51,8 @@ predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples 
 fitted.weft_irm <- function(object, ...) {
   check_irm_fit(object)
   if (as.double(length(object$row_cluster)) * length(object$col_cluster) > 1e8) {
-    abort_input("`fitted()` needs a graph with at most 1e8 pairs.", i = "`predict(fit, pairs)` returns fitted values for selected pairs.")
+    abort_input("`fitted()` needs a graph with at most 1e8 pairs.",
+                i = "`predict(fit, pairs)` returns fitted values for selected pairs.")
   }
   out <- object$eta[object$row_cluster, object$col_cluster, drop = FALSE]
   dimnames(out) <- list(names(object$row_cluster), names(object$col_cluster))

@@ -39,7 +39,7 @@
 #' @param tree the type of the tree; see [kernel_tree()]. By default, no tree is built in one dimension for kernels that
 #'   [kernel_sum()] sums along a line.
 #' @param bias `"none"`, or `"score"` for an estimate with less bias; see section Bias.
-#' @param seed a whole number for trees of type `"rp"`; see [kernel_sum()].
+#' @param seed a whole number for trees of type `"rp"`; by default, it is drawn from R's generator.
 #' @param run see [weft_run()]. With `ranks = TRUE`, each rank of a job gives its own part of `x`, and the density is
 #'   computed from all points. All ranks then call `predict()` together, each with its own `newdata`; without `newdata`,
 #'   each rank gets the densities at its own part. `"plugin"` does not support ranks.

@@ -24,9 +24,9 @@
 #' @param shape the bandwidths that a value of 1 in the grid stands for, one per dimension. With `shape = 1`, the
 #'   default when `grid` is given, the values of the grid are the bandwidths themselves. Without a grid, `shape` is
 #'   Scott's rule.
-#' @param rel_error relative error of the sums.
+#' @param rel_error the permitted relative error of the sums.
 #' @param queries the largest number of points over which the mean is taken.
-#' @param seed see [kernel_sum()].
+#' @param seed a whole number; see [kernel_sum()].
 #' @param run see [weft_run()]. With `ranks = TRUE`, the ranks of a job each give their own part of `x`, and all points
 #'   are queries.
 #' @param ... not used; for an unknown argument, the error suggests the intended one.

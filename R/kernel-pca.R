@@ -14,9 +14,9 @@
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param k the number of components.
 #' @param kernel,bandwidth as for [kernel_sum()]; the polynomial kernel is allowed.
-#' @param tolerance of the eigenvectors: residuals relative to the largest eigenvalue.
+#' @param tolerance the largest residual of an eigenvector, relative to the largest eigenvalue.
 #' @param max_iterations the largest number of blocks.
-#' @param seed see [kernel_sum()]; `seed` sets the starting block.
+#' @param seed a whole number that determines the starting block; by default, it is drawn from R's generator.
 #' @param run see [weft_run()].
 #' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. It can be

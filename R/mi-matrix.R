@@ -1,8 +1,9 @@
 #' Mutual information between all pairs of columns
 #'
-#' `mi_matrix()` measures how much each pair of columns depends on each other, for numbers or categories. The shortest
-#' call is `mi_matrix(x, estimator = "spearman")` for numbers, or `mi_matrix(x)` for categories; it returns a symmetric
-#' matrix with one row and one column per feature. With `y`, it compares the features of `x` with the features of `y`.
+#' `mi_matrix()` measures how much each pair of columns depends on each other, for numeric or categorical data. The
+#' shortest call is `mi_matrix(x, estimator = "spearman")` for numeric data, or `mi_matrix(x)` for categorical data; it
+#' returns a symmetric matrix with one row and one column per feature. With `y`, it compares the features of `x` with
+#' the features of `y`.
 #'
 #' @section Categories: `"empirical"` is the plug-in estimate \eqn{H(X)+H(Y)-H(XY)} from counts. `"miller-madow"` adds
 #'   (occupied cells - 1) / 2n nats to each entropy; `"shrink"` shrinks the frequencies towards equal ones over the
@@ -24,7 +25,7 @@
 #'   \eqn{I = \psi(k) - 1/k + \psi(n) - \mathrm{mean}(\psi(n_x)+\psi(n_y))}. It finds any kind of dependence. Near
 #'   independence, estimates scatter around 0, and negative estimates are kept. No noise is added: all points at the
 #'   distance of the k-th neighbour count as neighbours, and k is then their number for that point. Without ties this is
-#'   the published formula; with ties it approaches the estimate for categories. The result does not change when a
+#'   the published formula; with ties it approaches the estimate for categorical data. The result does not change when a
 #'   column is multiplied or shifted, because two distances along a column count as equal if they differ by less than
 #'   \eqn{2^{-47}} (7e-15) of its greatest absolute value, which is more than rounding. The diagonal, constants, and
 #'   pairs with no more than `k` common rows give 0.
@@ -36,14 +37,14 @@
 #'
 #' @section Missing values: With `na = "fail"` (the default), the function stops with an error if there are missing
 #'   values, and names their columns. `"drop"` removes, for each pair, the rows in which either feature is missing;
-#'   ranks, standard deviations and entropies are computed from the remaining rows. `"level"`, for categories only,
-#'   treats missing values as an additional level.
+#'   ranks, standard deviations and entropies are computed from the remaining rows. `"level"`, for categorical data
+#'   only, treats missing values as an additional level.
 #'
 #' @inheritParams mi_rank
 #' @param x features in columns: for the estimators of categories, the same as in [mi_rank()]; for the others, a numeric
 #'   matrix or data frame, a sparse Matrix, a DelayedMatrix or a SummarizedExperiment.
 #' @param y data of the same kind with as many rows, or `NULL` to compare `x` with itself.
-#' @param estimator one of the names below.
+#' @param estimator the name of an estimator; see the table above.
 #' @param bins for the estimators of categories: the number of bins of equal frequency into which numeric columns are
 #'   first cut.
 #' @param k for `"ksg"`: the number of neighbours.

@@ -2,8 +2,9 @@
 #' Networks from mutual information
 #'
 #' `mi_network()` infers an undirected network of features: it keeps the pairs that are likely to be linked directly,
-#' and gives each of them a weight. The shortest call for numbers is `mi_network(x, "aracne", estimator = "spearman")`;
-#' it returns a matrix of weights, and `as.data.frame()` makes a table with one row per edge.
+#' and gives each of them a weight. The shortest call for numeric data is
+#' `mi_network(x, "aracne", estimator = "spearman")`; it returns a matrix of weights, and `as.data.frame()` makes a
+#' table with one row per edge.
 #'
 #' | method | weights |
 #' |---|---|

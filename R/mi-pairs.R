@@ -5,9 +5,10 @@
 #' numeric features, `by = "interaction"` for synergy and `permutations` for p-values.
 #'
 #' The score is \eqn{I(C; A_m \times A_n)}, the information that both features together carry about the class. The
-#' interaction is the information that the pair carries beyond that of its members, \eqn{I(C; A_m \times A_n) - I(C;
-#' A_m) - I(C; A_n)}. It is positive for synergy, as in an exclusive or, and negative for redundancy, as for two
-#' identical features. Counts are exact, and results do not depend on the back end or the number of threads.
+#' interaction is the information that the pair carries beyond that of its members,
+#' \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}. It is positive for synergy, as in an exclusive or, and negative
+#' for redundancy, as for two identical features. Counts are exact, and results do not depend on the back end or the
+#' number of threads.
 #'
 #' `vignette("gwas-pair-scan")` explains tests, strata, traits and data larger than memory, and
 #' `vignette("genes-alone-and-together")` shows a search of expression data.

@@ -6,11 +6,11 @@
 #' The table contains the mutual information I(C;A) between the class and every feature, with entropies, a test and
 #' false discovery rates. Counts are exact and scores have double precision; both back ends give the same ranks.
 #'
-#' With counts \eqn{n_{ac}} and margins \eqn{n_a} and \eqn{n_c}, \eqn{I = \sum_{ac} \frac{n_{ac}}{n} \log_2
-#' \frac{n\,n_{ac}}{n_a n_c}}. The statistic is \eqn{G = 2 n \ln 2 \cdot I} (I in bits), with (levels - 1)(classes - 1)
-#' degrees of freedom. Only levels that occur are counted, and p is 1 if there are no degrees of freedom. The score is
-#' exactly 0 for a constant feature, for a class with one level, and for a feature that is never observed together with
-#' the class.
+#' With counts \eqn{n_{ac}} and margins \eqn{n_a} and \eqn{n_c},
+#' \eqn{I = \sum_{ac} \frac{n_{ac}}{n} \log_2 \frac{n\,n_{ac}}{n_a n_c}}. The statistic is \eqn{G = 2 n \ln 2 \cdot I}
+#' (I in bits), with (levels - 1)(classes - 1) degrees of freedom. Only levels that occur are counted, and p is 1 if
+#' there are no degrees of freedom. The score is exactly 0 for a constant feature, for a class with one level, and for a
+#' feature that is never observed together with the class.
 #'
 #' @section p-values: If feature and class are independent, every assignment of the class labels to the rows is equally
 #'   likely. `p_value` is the probability that such an assignment gives a table with at least as much information. It is
@@ -47,8 +47,8 @@
 #'   whole-number matrix, a sparse Matrix, a DelayedMatrix, a SummarizedExperiment (features in its rows), or a pack
 #'   made by [mi_pack()] (in which case `class`, `na` and `assay` must be omitted). A feature can have at most 65,535
 #'   levels.
-#' @param class a factor or vector of categories, one value per row; for a SummarizedExperiment also the name of a
-#'   column of its `colData`.
+#' @param class a factor or vector of categories, one value per row; for a SummarizedExperiment, it can also be the name
+#'   of a column in its `colData`.
 #' @param na the treatment of missing values; see section Missing values.
 #' @param unit `"bits"` or `"nats"`.
 #' @param bins the number of bins of equal frequency into which numeric columns are first cut; see [discretize()].

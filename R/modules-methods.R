@@ -36,7 +36,7 @@ module_names <- function(r) r$symbols %||% names(r$module)
 #' Methods for modules of genes
 #'
 #' @param x an object returned by [gene_modules()].
-#' @param object the same.
+#' @param object an object returned by [gene_modules()].
 #' @param n the number of modules to show.
 #' @param what `"genes"`, `"modules"` or `"relations"`.
 #' @param ... for `plot()`: passed on to [graphics::image()], or to [graphics::barplot()] if there is neither a class

@@ -27,8 +27,8 @@
 #' @param assay for a SummarizedExperiment: the name or number of the assay.
 #' @param control a list of settings that are rarely needed:
 #'   * `col_weights`: weights of columns; they become part of the `scale` of the result.
-#'   * `tolerance`: the accuracy; by default 1e-12, but 1e-8 for `"gs"`, `"nipals"` and `na = "em"`; 1e-7 for `stop =
-#'     "paper"`.
+#'   * `tolerance`: the accuracy; by default 1e-12, but 1e-8 for `"gs"`, `"nipals"` and `na = "em"`; 1e-7 for
+#'     `stop = "paper"`.
 #'   * `stop`: `"residual"`, or `"paper"` for the rule of the GS-PCA paper (for `"gs"` and `"nipals"`).
 #'   * `max_iterations`: the largest number of iterations, for each component or for the block.
 #'   * `precision`: `"double"`, or `"single"` to iterate over a dense matrix in 32-bit floats.

@@ -4,9 +4,9 @@
 #' genotypes need `na = "drop"` or `"level"` there.
 #'
 #' @param path the `.bed` file, with or without its extension.
-#' @param variants which variants: numbers or names; all by default.
+#' @param variants numbers or names of variants; by default all.
 #' @param type `"integer"`, or `"raw"` for a quarter of the memory, which cannot hold missing genotypes.
-#' @param threads see [weft_threads()].
+#' @param threads the number of threads; see [weft_threads()].
 #' @return A matrix with samples in rows and variants in columns, counts 0, 1, 2 of the first allele of the `.bim` file,
 #'   `NA` where missing. Row names are the individual ids, prefixed by the family's where they are not unique. The
 #'   attributes `"variants"` and `"samples"` hold the two tables as data frames.

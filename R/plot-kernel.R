@@ -5,7 +5,7 @@
 #'
 #' @param x an object returned by [kde()], of one or two dimensions.
 #' @param style for two dimensions, `"contour"` or `"perspective"`.
-#' @param n points of the grid along each dimension.
+#' @param n the number of grid points along each dimension.
 #' @param points whether to draw the points (at most 2,000 of them).
 #' @param theta,phi angles of the perspective, in degrees.
 #' @param ... passed on to the plotting function.

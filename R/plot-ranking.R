@@ -8,7 +8,7 @@
 #' @param x an object returned by [gene_ranking()].
 #' @param which `"volcano"`, `"mean"` or `"p"`.
 #' @param alpha the false discovery rate up to which genes are coloured.
-#' @param top how many genes to name.
+#' @param top the number of genes to label.
 #' @param ... passed on to [graphics::plot()] or, for `"p"`, to [graphics::hist()].
 #' @return `x`, invisibly.
 #' @export

@@ -62,7 +62,7 @@
 #'   (`TRUE` or `FALSE`), `weights` (`"auto"`, `"none"` or `"group"`; for counts, `"auto"` weights by precision),
 #'   `factors` (scaling factors of counts, one per sample, in place of the computed ones), `shape` (`FALSE` leaves this
 #'   test out), and, for genotypes and other levels, `permutations` (see [mi_rank()]).
-#' @param seed for the permutations of levels: a whole number; by default the draws come from R's generator.
+#' @param seed a whole number for the permutations of levels; by default, it is drawn from R's generator.
 #' @param run see [weft_run()].
 #' @param ... not used; unknown arguments cause an error.
 #' @return For genotypes and other levels, the same as [mi_rank()]. Otherwise a data frame of class `weft_ranking`, one

@@ -32,9 +32,9 @@ at_reference <- function(seconds) {
 #'   more than some hundredths of a second and could run on either back end measures and saves the missing rates; with
 #'   `FALSE` or `no`, and always under R CMD check and in tests, calls do not read the file either.
 #'
-#' @param again whether to measure again what is known.
+#' @param again whether to repeat measurements that are already known.
 #' @param save whether to write the file.
-#' @param threads see [weft_threads()].
+#' @param threads the number of threads; see [weft_threads()].
 #' @return A data frame of class `weft_rates`, one row per rate: `rate`, its `value` per second (`NA` where there is no
 #'   device), the `reference` machine's value, and a description.
 #' @seealso [weft_backend()]

@@ -167,10 +167,10 @@ change_table <- function(found, tested, shape, full, how, names) {
 #' conditions share. An arrow raises its target, a line with a flat end lowers it.
 #'
 #' @param x,object an object returned by [regulation()] with `compare =`.
-#' @param fdr keep edges with at most this q-value; `NULL`: all that were compared.
+#' @param fdr keep edges with at most this q-value; `NULL` for all edges that were compared.
 #' @param n the number of edges to show.
-#' @param edges how many of the most changed edges to draw; by default those with a q-value up to `fdr`.
-#' @param shared how many unchanged edges to draw behind them.
+#' @param edges the number of edges to draw, most changed first; by default those with a q-value up to `fdr`.
+#' @param shared the number of unchanged edges to draw behind them.
 #' @param labels,main see [plot.weft_network()].
 #' @param ... ignored.
 #' @return `as.data.frame()` and `tidy()`: one row per edge, smallest q-value first, with `from`, `to`,

@@ -7,9 +7,9 @@
 #'   * `sign`: from -1 to 1: the sign of the regulator's effect, averaged over the times it was chosen. Where there is
 #'     evidence of interventions, it is the sign of the shift, or the opposite sign if the regulator was lowered: -1
 #'     where the regulator was lowered and the target rose.
-#'   * `direction`: the share of this edge in the sum of the weights of both directions; `NA` where the target is not a
-#'     regulator.
-#'   * `frequency`: the share of the halves in which the regulator was chosen.
+#'   * `direction`: the proportion of this edge in the sum of the weights of both directions; `NA` where the target is
+#'     not a regulator.
+#'   * `frequency`: the proportion of the half-samples in which the regulator was chosen.
 #'   * `area`: 1 if the regulator was always chosen first; see [regulation_details].
 #'   * `q_value`: the smallest false discovery rate at which the edge is kept.
 #'   * `pair_q`: the same for the pair, whichever way the edge points, by the greater of both areas; not with
@@ -25,8 +25,8 @@
 #'     samples.
 #'
 #' @param x,object an object returned by [regulation()].
-#' @param fdr keep edges with at most this q-value; `NULL`: the whole ranking. What [gene_regulation()] returned has a
-#'   threshold of its own.
+#' @param fdr keep edges with at most this q-value; `NULL` for the whole ranking. An object returned by
+#'   [gene_regulation()] has a threshold of its own.
 #' @param n the number of edges to show.
 #' @param ... ignored.
 #' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first; see Columns. `summary()`: a list with the
@@ -200,8 +200,8 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 #'
 #' @inheritParams plot.weft_network
 #' @param x an object returned by [regulation()].
-#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, of more than 150
-#'   the heaviest 100, or, without q-values, as many as there are features.
+#' @param edges the number of edges to draw, heaviest first; by default those with a q-value up to `fdr`, of more than
+#'   150 the heaviest 100, or, without q-values, as many as there are features.
 #' @param fdr see `edges`.
 #' @param groups a factor or vector, one value per feature: the targets, then the regulators that are not targets.
 #' @return `x`, invisibly.

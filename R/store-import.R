@@ -5,7 +5,7 @@
 #' store, as [weft_store()] opens it. Input on disk is read in pieces and uses no more than about `memory` bytes,
 #' however large it is.
 #'
-#' @section What can be imported: From memory:
+#' @section Supported data: From memory:
 #'   * matrices, data frames and sparse Matrices of any class, and lists of these (blocks of samples, which together may
 #'     have more than 2^31 values);
 #'   * SummarizedExperiments and other containers of [weft_containers], and DelayedMatrices (in blocks).
@@ -20,7 +20,7 @@
 #'     found when weft was installed (`weft_sitrep()$build`);
 #'   * folders of BPCells, packed or not.
 #'
-#'   If `X` of an `.h5ad` file contains negative values, like scaled data, its raw values are imported instead, with a
+#'   If `X` of an `.h5ad` file contains negative values, as scaled data do, its raw values are imported instead, with a
 #'   warning. `layer` makes the choice explicit.
 #'
 #' @section Errors and interrupts: The file is written under a temporary name in the folder of `path`, which begins with
@@ -29,10 +29,10 @@
 #'   is replaced, never a device or a pipe. If `path` is a symbolic link, the link is replaced, and its target stays as
 #'   it is.
 #'
-#'   The HDF5 library crashes on some damaged files. If R can fork, a child process reads the file, and a crash is only
-#'   an error. On Windows, in RStudio and in R's graphical interface on macOS, a crash may end the session.
+#'   The HDF5 library crashes on some damaged files. If R can fork, a child process reads the file, and a crash only
+#'   causes an error. On Windows, in RStudio and in R's graphical interface on macOS, a crash may end the session.
 #'
-#' @param x what to import; see below.
+#' @param x the data to import; see section Supported data.
 #' @param path the file to write.
 #' @param samples whether samples are in the `"rows"` or `"columns"` of `x`. The default is rows, but columns for a
 #'   SummarizedExperiment, for files of 10x Genomics and for BPCells.

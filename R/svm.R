@@ -7,10 +7,10 @@
 #' Supported are classification (C, nu; one against one) and regression (epsilon, nu) with radial, Laplacian (kernlab),
 #' polynomial or linear kernels. The input is scaled as the model scaled its own.
 #'
-#' @param model what `kernlab::ksvm()` or `e1071::svm()` returned.
+#' @param model an object returned by `kernlab::ksvm()` or `e1071::svm()`.
 #' @param new the points: a numeric matrix or data frame with the columns of the training data.
 #' @param decision whether to give the decision values, one column per pair of classes, instead of the classes.
-#' @param rel_error relative error of the sums, against the sum of absolute terms.
+#' @param rel_error the permitted error, relative to the sum of absolute terms.
 #' @param run see [weft_run()].
 #' @param ... not used; unknown arguments cause an error.
 #' @return A factor of classes, numbers for regression, or a matrix of decision values.

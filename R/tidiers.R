@@ -15,9 +15,9 @@
 #' @param ... ignored.
 #' @return A data frame. The rows of `tidy()` are the pairs of a matrix of information; the steps of a selection; the
 #'   cuts of discretised columns; the curve of [pca_choose_k()]; the rates of [bn_compare()]; the parent sets of
-#'   [bn_scores()]; the levels and configurations of parents, or for numbers the coefficients, of [bn_fit()]; the log of
-#'   [gene_quality()]; the samples of [gene_outliers()]; the tested sets of [gene_sets()]; and the points, dimensions or
-#'   components of a density, regression, Gaussian process or kernel component analysis.
+#'   [bn_scores()]; the levels and configurations of parents, or, for numeric nodes, the coefficients, of [bn_fit()];
+#'   the log of [gene_quality()]; the samples of [gene_outliers()]; the tested sets of [gene_sets()]; and the points,
+#'   dimensions or components of a density, regression, Gaussian process or kernel component analysis.
 #' @name tidiers
 #' @examples
 #' head(tidy(mi_matrix(mtcars, estimator = "spearman")), 3)

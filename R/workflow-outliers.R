@@ -290,7 +290,7 @@ quantile_line <- function(n) {
 }
 
 #' @rdname gene_outliers
-#' @param n how many samples to show.
+#' @param n the number of samples to show.
 #' @param ... ignored.
 #' @export
 print.weft_outliers <- function(x, n = 6L, ...) {

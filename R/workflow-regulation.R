@@ -25,7 +25,7 @@
 #' @param regulators,targets,interventions,time,resamples see [regulation()]. Genes that were filtered out are ignored,
 #'   and the result reports this. Samples in which such genes were perturbed are not used as controls.
 #' @param fdr the false discovery rate of the edges that are shown; 1 for all edges.
-#' @param control a list of rarely used settings: `steps` and `null_copies`, see [regulation()].
+#' @param control a list of rarely used settings: `steps` and `null_copies`; see [regulation()].
 #' @param genes names of genes, or their number; see [gene_mi_network()].
 #' @param cells for metacells: a list of two elements, the counts for [gene_cells()] and its result. The network is then
 #'   inferred from single cells unless metacells predict better; see Single cells. [gene_network()] sets this argument.

@@ -74,5 +74,5 @@ test_that("what is wrong with pairs, data and trait is said", {
   twice <- stats::setNames(x, c("V1", "V2", "V3", "V3"))
   wrong("unique names", mi_pairs(x[1:3], class), cbind(twice, V4 = 1L), 1:60)
   attr(found, "searched") <- "many"
-  wrong("an unchanged result", found, x, 1:60)
+  wrong("an unmodified weft result", found, x, 1:60)
 })

@@ -264,9 +264,9 @@ test_that("rankings print, convert and are checked", {
   expect_error(plot(r, alpha = 2), "alpha", class = "weft_error_input")
   bad <- r
   bad$t <- "x"
-  expect_error(print(bad), "an unchanged result", class = "weft_error_input")
+  expect_error(print(bad), "an unmodified weft result", class = "weft_error_input")
   attr(r, "model")$notes <- 1
-  expect_error(summary(r), "an unchanged result", class = "weft_error_input")
+  expect_error(summary(r), "an unmodified weft result", class = "weft_error_input")
 })
 
 test_that("genotypes keep their ranking by information", {

@@ -45,8 +45,8 @@ fails <- c(
   `no such file` = 'cluster(if (me == 1) stop("no such file") else L, seed = 1)',
   `must have finite coordinates` = "kernel_sum(if (me == 1) z * NA else z, run = weft_run(ranks = TRUE))",
   `must be a numeric matrix` = 'predict(density, if (me == 1) "a" else z)',
-  `must contain one finite number per row` = "kernel_regression(z, if (me == 1) class else z[, 1], run = weft_run(ranks = TRUE))",
-  `must contain 200 numbers` = "kernel_regression(z, z[, 1], weights = if (me == 1) -1, run = weft_run(ranks = TRUE))",
+  `finite number` = "kernel_regression(z, if (me == 1) class else z[, 1], run = weft_run(ranks = TRUE))",
+  `200 numbers` = "kernel_regression(z, z[, 1], weights = if (me == 1) -1, run = weft_run(ranks = TRUE))",
   `must be finite` = "kernel_sum(z, weights = if (me == 1) rep(Inf, 200), run = weft_run(ranks = TRUE))",
   `must be a numeric matrix` = 'pca(if (me == 1) "a" else z, 1, run = weft_run(ranks = TRUE))',
   `must not have missing` = "mi_pairs(if (me == 1) replace(x, 3, NA) else x, class, run = weft_run(ranks = TRUE))"

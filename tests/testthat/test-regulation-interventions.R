@@ -290,7 +290,7 @@ test_that("mistakes in interventions are classed errors", {
   fails(interventions = 1:10, regexp = "contain the perturbed gene")
   fails(interventions = data.frame(of), regexp = "contain the perturbed gene")
   fails(interventions = list(1, 2, 3, 4, 5, 6, 7, 8, 9, "g1"), regexp = "Entry 1 is 1")
-  fails(interventions = matrix(TRUE, 10, 2), regexp = "named by genes")
+  fails(interventions = matrix(TRUE, 10, 2), regexp = "named after genes")
   fails(interventions = matrix("g1", 10, 2), regexp = "logical or numeric")
   fails(interventions = matrix(NA, 10, 4), regexp = "missing values")
   fails(interventions = matrix(TRUE, 9, 4), regexp = "as many rows")
