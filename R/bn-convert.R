@@ -120,7 +120,7 @@ bnlearn_fit_adjacency <- function(x) {
   }, NA))
   if (!known) {
     abort_input("A network of class `bn.fit` must have named nodes, each with its parents among them.",
-                x = "This one has others, or none of that form.")
+                x = "In this one, some nodes or parents are missing or have another form.")
   }
   dag <- matrix(0, length(nodes), length(nodes), dimnames = list(nodes, nodes))
   for (name in nodes) dag[x[[name]][["parents"]], name] <- 1

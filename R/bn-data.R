@@ -70,7 +70,7 @@ prepared_parts <- function(data, arg = "x") {
     (is.null(parts$completions) || is_number(parts$completions, min = 1)) &&
     (is.null(parts$standard) || is_flag(parts$standard))
   if (whole) return(parts)
-  abort_input(sprintf("`%s` must be the prepared data, unchanged.", arg),
+  abort_input(sprintf("`%s` must be the unmodified prepared data.", arg),
               x = "Rows or columns were changed after the preparation, or parts are damaged.",
               i = "Choose rows and columns before the preparation, or use `as.data.frame(as.list(x))`.")
 }

@@ -8,8 +8,8 @@
 #' node to the column's. `bn_learn(x, target = "uniform")` also returns the posteriors of the edges, `edges`.
 #'
 #' An edge represents a dependence that remains given the other variables in `x`; it does not prove a causal effect.
-#' `vignette("from-expression-to-a-causal-network")` explains the targets, edges, missing values and resampling, and
-#' `vignette("how-weft-computes")` explains the chains and parent sets.
+#' `vignette("from-expression-to-a-causal-network")` explains targets, edges, missing values and resampling, and
+#' `vignette("how-weft-computes")` explains chains and parent sets.
 #'
 #' @param x a data frame or matrix with one column per node (see [bn_scores()]), or a table returned by `bn_scores()`,
 #'   which contains `max_parents` and `score`.
@@ -24,7 +24,7 @@
 #' @param chains the number of independent chains, each with its own heated chains; by default 16 for `"max"`, otherwise
 #'   4.
 #' @param target `"max"` for the best graph; `"sum"` or `"uniform"` for edge posteriors, with a uniform prior over node
-#'   orders or over graphs.
+#'   orders or graphs.
 #' @param top the number of best graphs to keep.
 #' @param start a node order (names) or network; by default random.
 #' @param resample the number of random half-samples of the rows over which edge posteriors are averaged; 0 for none.
@@ -34,7 +34,7 @@
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `interventions`. With missing values,
 #'   use `na = "drop"`, or `"em"` for `"max"` and `"augment"` for the other targets.
 #' @param seed a whole number; by default, it is drawn from R's generator.
-#' @param run see [weft_run()]. The chains are divided among ranks and devices.
+#' @param run see [weft_run()]. The chains are split among ranks and devices.
 #' @return An object of class `weft_bn`:
 #'   \item{dag, score, dags}{the best graph, a matrix \[from, to\], and its score; the `top` best graphs, each a list of
 #'     `dag` and `score`, best first}

@@ -484,7 +484,7 @@ groups_hold <- function(r) if (is_consensus(r)) r$converged else groups_rhat(r) 
 check_clusters <- function(x, arg) {
   check_format(x, arg)
   if (identical(class(x), "weft_clusters") && holds(sound_consensus(x))) return(unclass(x))
-  abort_input(sprintf("`%s` must be an unchanged object returned by `gene_clusters()`.", arg),
+  abort_input(sprintf("`%s` must be an unmodified object returned by `gene_clusters()`.", arg),
               x = if (inherits(x, "weft_clusters")) "It is damaged." else paste0("It is ", describe(x), "."))
 }
 

@@ -163,7 +163,7 @@ sets_of <- function(sets) {
 # The sets of a GeneSetCollection, by their slots; GSEABase need not be there.
 collected_sets <- function(sets) {
   invalid <- function() {
-    abort_input("`sets` must be a valid GeneSetCollection.", i = "It was changed, or damaged in a file.")
+    abort_input("`sets` must be a valid GeneSetCollection.", i = "It was modified, or its file is damaged.")
   }
   if (typeof(sets) != "list") invalid()
   sets <- unclass(sets)

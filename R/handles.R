@@ -133,7 +133,7 @@ whole_file <- function(x) {
   fine <- one("path", parts$path) && one("type", c("double", "float")) && one("layout", c("row", "column")) &&
     is.double(size) &&
     length(size) == 2L && all(is.finite(size)) && all(size >= c(0, 1)) && all(size == round(size)) && !is.na(parts$path)
-  if (!fine) abort_input("The file description must be unchanged since `weft_file()` returned it.",
+  if (!fine) abort_input("The file description must not have changed since `weft_file()` returned it.",
                          i = "Call `weft_file()` again.")
   there <- file.size(parts$path) %/% number_bytes(parts$type) # checked before memory is requested
   if (!is.na(there) && prod(size) > there) {

@@ -44,7 +44,7 @@ agreed_to_object <- function(from, ask) {
   message(sprintf("This will fetch weft's CUDA object (some 50 MB) from %s.", from))
   if (!ask) return(TRUE)
   if (!interactive()) abort_input("`weft_install_cuda()` asks before it downloads anything.",
-                                  i = "In scripts: `weft_install_cuda(ask = FALSE)`.")
+                                  i = "In a script, use `weft_install_cuda(ask = FALSE)`.")
   isTRUE(utils::askYesNo("Go on?"))
 }
 
@@ -64,7 +64,7 @@ wanted_sum <- function(from, sha256, there, folder, quiet) {
     where <- paste0(from, ".sha256")
     beside <- if (there) fetch_file(where, file.path(folder, "sum"), quiet) else where
     if (!file.exists(beside)) {
-      abort_input("`sha256` must be given, or stand in a file beside the object.",
+      abort_input("`sha256` must be given, or be in a file next to the object.",
                   x = sprintf("There is no %s.", describe(where)))
     }
     sha256 <- sub("[[:space:]].*", "", c(text_lines(beside, "from"), "")[1L])
@@ -92,12 +92,12 @@ unpack_object <- function(file, folder, key) {
   found <- tryCatch(utils::untar(file, list = TRUE, tar = "internal"), error = conditionMessage)
   if (!identical(sort(found), parts)) {
     abort_input("The file must be an archive of `key` and `weft_cuda.so`, as `tools/gpu-object.sh` makes it.",
-                x = sprintf("It holds %s.", label_some(plain_text(found))))
+                x = sprintf("It contains %s.", label_some(plain_text(found))))
   }
   utils::untar(file, exdir = folder, tar = "internal")
   path <- file.path(folder, parts)
   if (any(nzchar(Sys.readlink(path))) || !all(file.exists(path)) || any(dir.exists(path))) {
-    abort_input("The archive must hold two files.", x = "Something in it is no file.")
+    abort_input("The archive must contain two files.", x = "It contains something that is not a file.")
   }
   its <- c(readLines(path[1L], n = 1L, warn = FALSE), "")[1L]
   if (!identical(its, key)) {

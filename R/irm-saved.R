@@ -438,7 +438,7 @@ read_checkpoint <- function(file) {
   job["checkpoint"] <- NULL
   if (!identical(saved$checksum, .Call(C_weft_irm_saved_sum, job))) {
     abort_input(sprintf("%s is damaged: its checksum does not match its content.", describe(file)),
-                x = "It was changed after weft wrote it.")
+                x = "It was modified after weft wrote it.")
   }
   job
 }

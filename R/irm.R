@@ -5,8 +5,8 @@
 #' nodes of a graph. Links within a block (a row cluster by a column cluster) are equally likely; real values within a
 #' block have the same mean and variance. You need not know the number of clusters.
 #'
-#' The shortest call is `irm(x)`. It returns the best partition (`row_cluster`, `col_cluster`), the probability of a
-#' link in every block (`eta`), and the agreement between chains and between samples.
+#' The shortest call is `irm(x)`. It returns the best partition (`row_cluster`, `col_cluster`), the link probability of
+#' each block (`eta`), and the agreement between chains and between samples.
 #'
 #' `vignette("genes-by-samples")` explains graphs, real values, nested groups and results, and
 #' `vignette("how-weft-computes")` explains the samplers and limits.
@@ -18,8 +18,8 @@
 #' @param family `"bernoulli"` for links, `"poisson"` for counts, `"gaussian"` for real values.
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They take
 #'   precedence over `x`.
-#' @param hold_out the proportion of links to hold out, together with an equal number of non-links, to assess
-#'   prediction; not for real values.
+#' @param hold_out the proportion of links to hold out, with an equal number of non-links, to assess prediction; not for
+#'   real values.
 #' @param max_clusters the maximum number of clusters: one value or c(row, col). The default depends on the number of
 #'   nodes and on `alpha`, and is increased if it is reached.
 #' @param chains,sweeps the number of chains, and of sweeps per chain (including `burn_in`).
@@ -36,7 +36,7 @@
 #'   \item{eta, links, pairs, sd}{for each block: posterior mean, links (or sum of real values), observed pairs, and for
 #'     real values the standard deviation}
 #'   \item{n_clusters, consensus, coassignment, certainty}{lists with `row` and `col`: posterior of the number of
-#'     clusters; the partition closest to all samples; how often two nodes are in one cluster; agreement between samples
+#'     clusters; the partition closest to all samples; how often two nodes share a cluster; agreement between samples
 #'     about the cluster of each node}
 #'   \item{log_posterior, nmi, rhat}{convergence: sweeps x chains, as from [irm_log_posterior()]; agreement between the
 #'     best partitions of chains, and its chance level; split R-hat}

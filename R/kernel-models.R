@@ -14,7 +14,7 @@ check_parts <- function(object, made_by, parts) {
 }
 
 damaged_model <- function(made_by, part) {
-  abort_input(sprintf("The model must be unchanged since `%s` returned it.", made_by),
+  abort_input(sprintf("The model must not have changed since `%s` returned it.", made_by),
               x = sprintf("Its part `%s` is damaged.", part),
               i = sprintf("Fit it again with `%s`.", made_by))
 }

@@ -99,7 +99,7 @@ check_tree_shape <- function(tree) {
 }
 
 damaged_tree <- function(part) {
-  abort_input("`tree` must be unchanged since `kernel_tree()` returned it.",
+  abort_input("`tree` must not have changed since `kernel_tree()` returned it.",
               x = sprintf("Its part `%s` is damaged.", part),
               i = "Build it again with `kernel_tree()`.")
 }

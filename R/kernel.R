@@ -28,7 +28,7 @@
 #' @param control a list of settings that are rarely needed:
 #'   * `abs_error`: a permitted absolute error, in addition to `rel_error`. The default is 0.
 #'   * `confidence`: the probability with which the bound holds for each query and column of weights. The default is 1.
-#'   * `nodes`: how the contribution of a tree node is estimated: `"auto"`, `"bounds"`, `"series"` or `"samples"`.
+#'   * `nodes`: how a tree node's contribution is estimated: `"auto"`, `"bounds"`, `"series"` or `"samples"`.
 #'   * `tree`: a [kernel_tree()] of the references, so that the tree need not be built again. It can replace
 #'     `reference`.
 #'   * `precision`: `"double"` (the default), `"single"` or `"tensor"`.

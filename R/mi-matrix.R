@@ -92,7 +92,7 @@ name_estimators <- function(code) {
   tryCatch(code, weft_error_input = function(e) {
     if (grepl("discretize()", e$message, fixed = TRUE)) {
       e$message <- paste0(e$message, "\n", bullet("info", paste(
-        "Or use an estimator for numbers: `estimator = \"copula\"`, \"pearson\", \"spearman\", \"kendall\"",
+        "Or use an estimator for numeric data: `estimator = \"copula\"`, \"pearson\", \"spearman\", \"kendall\"",
         "or \"ksg\".")))
     }
     stop(e)
@@ -175,11 +175,11 @@ numeric_estimators <- c("copula", "pearson", "spearman", "kendall", "ksg") # tho
 
 numeric_matrix <- function(x, y, estimator, how, run) {
   if (!is.null(how$bins)) {
-    abort_input("`bins` must not be given for an estimator for numbers.",
+    abort_input("`bins` must not be given for an estimator for numeric data.",
                 x = sprintf("`estimator` is \"%s\".", estimator))
   }
   if (how$na == "level") {
-    abort_input("`na` must be \"fail\" or \"drop\" for an estimator for numbers.", x = "It is \"level\".")
+    abort_input("`na` must be \"fail\" or \"drop\" for an estimator for numeric data.", x = "It is \"level\".")
   }
   k <- as.integer(check_number(how$k, "k", min = 1, max = 2^31 - 1, whole = TRUE))
   a <- numeric_input(x, how$assay, "x")

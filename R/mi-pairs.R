@@ -10,7 +10,7 @@
 #' for redundancy, as for two identical features. Counts are exact, and results do not depend on the back end or the
 #' number of threads.
 #'
-#' `vignette("gwas-pair-scan")` explains tests, strata, traits and data larger than memory, and
+#' `vignette("gwas-pair-scan")` explains tests, strata, traits and large data, and
 #' `vignette("genes-alone-and-together")` shows a search of expression data.
 #'
 #' @param x features in columns, such as a data frame of factors; see [mi_rank()] for all accepted types. For a pack
@@ -27,8 +27,7 @@
 #' @param bins the number of bins of equal frequency into which numeric columns are first cut; see [discretize()].
 #' @param control a list of settings that are rarely needed:
 #'   * `min_mi`, `min_gain`: the smallest joint information and interaction of pairs to keep, in `unit`.
-#'   * `with`: names or numbers of features; only pairs of one of `features` (by default all) with one of these are
-#'     searched.
+#'   * `with`: names or numbers of features; only pairs of one of `features` with one of these are searched.
 #'   * `min_distance`: exclude pairs on one chromosome that are closer than this, in bases.
 #'   * `positions`: a data frame of each feature's `chromosome` and `position` (not for data from [plink_file()] and
 #'     [read_plink()]). Features without a position are never close to others.
@@ -36,19 +35,19 @@
 #'   * `unit`: `"bits"` or `"nats"`.
 #'   * `assay`: the name or number of the assay to use.
 #' @param seed a whole number; by default, it is drawn from R's generator.
-#' @param run see [weft_run()]. The search is divided among devices and ranks.
+#' @param run see [weft_run()]. The search is split among devices and ranks.
 #' @param ... not used; unknown arguments cause an error.
 #' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1` and `feature2` (in column order), their
-#'   joint `mi`, the `mi1` and `mi2` of the single features, the `interaction`, and the number `n` of rows used.
+#'   joint `mi`, the `mi1` and `mi2` of the individual features, the `interaction`, and the number `n` of rows used.
 #'   `permutations` adds `p_value`, for the individual pair, and `p_fwer`, for the whole search. With `full`, a list of
-#'   two symmetric matrices, `mi` and `interaction`; the diagonal of `mi` is the information of single features.
+#'   two symmetric matrices, `mi` and `interaction`; the diagonal of `mi` is the information of individual features.
 #' @seealso [mi_triples()], [mi_trait()], [pair_scan()] for covariates
 #' @export
 #' @examples
 #' mi_pairs(iris[1:4], iris$Species, bins = 3)
 #' set.seed(1)
 #' x <- matrix(sample(0:1, 200 * 30, TRUE), 200)
-#' class <- xor(x[, 3], x[, 7]) # neither says anything alone
+#' class <- xor(x[, 3], x[, 7]) # neither is informative alone
 #' mi_pairs(x, class, top = 2, by = "interaction", permutations = 99, seed = 1)
 #' round(mi_pairs(x[, 1:4], class, control = list(full = TRUE))$interaction, 3)
 mi_pairs <- function(x, class, top = 1000, by = c("mi", "interaction"), features = NULL, strata = NULL,

@@ -3,7 +3,7 @@
 check_modules <- function(x, arg) {
   check_format(x, arg)
   if (identical(class(x), "weft_modules") && holds(sound_modules(unclass(x)))) return(unclass(x))
-  abort_input(sprintf("`%s` must be an unchanged object returned by `gene_modules()`.", arg),
+  abort_input(sprintf("`%s` must be an unmodified object returned by `gene_modules()`.", arg),
               x = if (inherits(x, "weft_modules")) "It is damaged." else paste0("It is ", describe(x), "."))
 }
 

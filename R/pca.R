@@ -1,13 +1,13 @@
 #' Principal components
 #'
 #' `pca()` finds the first principal components of a matrix. The matrix may be wide or tall, dense or sparse, complete
-#' or with missing values, in memory, on disk or on a device. The shortest call is `pca(x, k)`. It returns a
-#' [stats::prcomp()] object with additional elements, which functions for such objects accept, for example
-#' [stats::biplot()], [stats::screeplot()] and those of factoextra and broom.
+#' or with missing values, in memory, on disk or on a device. The shortest call is `pca(x, k)`. It returns an extended
+#' [stats::prcomp()] object, which functions for such objects accept, such as [stats::biplot()], [stats::screeplot()]
+#' and those of factoextra and broom.
 #'
 #' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` (the loadings) is V, `x` (the scores)
-#' is U diag(d), and `sdev` is d / sqrt(max(1, n - 1)), each for k components. In each component, the loading with the
-#' largest absolute value is positive.
+#' is U diag(d), and `sdev` is d / sqrt(max(1, n - 1)), each for k components. Each component's loading with the largest
+#' absolute value is positive.
 #'
 #' `vignette("components-of-wide-data")` describes methods, accuracy, missing values, devices and ranks.
 #'
@@ -21,19 +21,18 @@
 #'   constant columns by 1, with a warning. For allele counts, `scale = "allele"` divides by sqrt(2 q (1 - q)), with the
 #'   allele frequency q.
 #' @param weights weights of rows, as if each row were repeated that many times. Rows of weight 0 are projected onto the
-#'   components of the others, for example relatives onto the components of unrelated people.
+#'   components of the others, such as relatives onto those of unrelated people.
 #' @param na `"fail"` stops with an error if there are missing values (`"gs"` and `"nipals"` accept them); `"mean"`
 #'   replaces each missing value by the mean of its column; `"em"` finds the least-squares fit to the observed values.
 #' @param assay for a SummarizedExperiment: the name or number of the assay.
 #' @param control a list of settings that are rarely needed:
 #'   * `col_weights`: weights of columns; they become part of the `scale` of the result.
-#'   * `tolerance`: the accuracy; by default 1e-12, but 1e-8 for `"gs"`, `"nipals"` and `na = "em"`; 1e-7 for
+#'   * `tolerance`: the accuracy, by default 1e-12; 1e-8 for `"gs"`, `"nipals"` and `na = "em"`; 1e-7 for
 #'     `stop = "paper"`.
 #'   * `stop`: `"residual"`, or `"paper"` for the rule of the GS-PCA paper (for `"gs"` and `"nipals"`).
 #'   * `max_iterations`: the largest number of iterations, for each component or for the block.
 #'   * `precision`: `"double"`, or `"single"` to iterate over a dense matrix in 32-bit floats.
-#'   * `block_size`: the number of bytes of a DelayedMatrix, store or file to hold in memory; data that fit are read
-#'     only once.
+#'   * `block_size`: the bytes of a DelayedMatrix, store or file to hold in memory; data that fit are read only once.
 #' @param seed a whole number; by default, it is drawn from R's generator.
 #' @param run see [weft_run()]. Rows are distributed over devices. Each rank gives its own rows and gets the whole
 #'   result.
@@ -48,7 +47,6 @@
 #' fit <- pca(USArrests, k = 2, scale = TRUE)
 #' fit
 #' head(predict(fit, USArrests))
-#'
 #' seen <- as.matrix(iris[1:4])
 #' seen[cbind(1:20, rep(1:4, 5))] <- NA
 #' pca(seen, k = 2, na = "em")

@@ -97,7 +97,7 @@ whole_plink <- function(x) {
     is_frame(variants, c(variant = "character")) && identical(nrow(variants), length(parts$wanted)) &&
     is_frame(samples, c(individual = "character", family = "character"))
   if (!isTRUE(fine)) {
-    abort_input("The genotypes must be unchanged since `plink_file()` was called.",
+    abort_input("The genotypes must not have changed since `plink_file()` was called.",
                 i = "Call `plink_file()` again.")
   }
   parts

@@ -112,7 +112,7 @@ model_variable <- function(v, name) {
     return(factor(as.character(v), levels = levels(droplevels(v))))
   }
   if (is.numeric(v) && !is.object(v)) return(v)
-  abort_input("Variables of the formula must be numbers or categories.",
+  abort_input("Variables of the formula must be numeric or categorical.",
               x = sprintf("`%s` is %s.", name, describe(v)))
 }
 

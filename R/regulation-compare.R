@@ -332,6 +332,6 @@ checked_comparison <- function(x, arg = "x") {
     all(vapply(edges[c("from", "to", "change")], is.character, NA)) &&
     all(edges$change %in% names(change_colours)) && !anyNA(edges$q_value)
   if (sound) return(x)
-  abort_input(sprintf("`%s` must be an unchanged object returned by `regulation(compare = )`.", arg),
+  abort_input(sprintf("`%s` must be an unmodified object returned by `regulation(compare = )`.", arg),
               x = "It is damaged.")
 }

@@ -15,7 +15,7 @@ check_format <- function(x, arg) {
   if (is.null(found) && !any(startsWith(class(x), "weft_"))) return(invisible(x))
   abort_input(sprintf("`%s` must have format %d, the format of this version of weft.", arg, result_format),
               x = if (is.null(found)) "It has no format number." else sprintf("Its format is %s.", describe(found)),
-              i = "It was changed, or made by another version of weft. Compute it again.")
+              i = "It was modified, or made by another version of weft. Compute it again.")
 }
 
 # A function(part, fine, must): an error unless fine(the part) is TRUE. `x` came as argument `arg` and was made by
@@ -38,7 +38,7 @@ check_at_once <- function(x, arg, maker, look, take = function(part) unclass(x)[
 
 abort_damaged <- function(arg, maker, what) {
   abort_input(sprintf("`%s` must be an object returned by `%s`.", arg, maker), x = what,
-              i = "It was changed, or its file is damaged. Compute it again.")
+              i = "It was modified, or its file is damaged. Compute it again.")
 }
 
 # What run_record() adds, as attributes or as parts of a list.

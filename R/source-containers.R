@@ -98,7 +98,7 @@ named_counts <- function(x, assay) {
 
 invalid_container <- function(x, arg, what = "It has no matrix of values.") {
   abort_input(sprintf("`%s` must be a valid %s.", arg, experiment_class(x)), x = what,
-              i = "It was changed, or its file is damaged.")
+              i = "It was modified, or its file is damaged.")
 }
 
 # The position of `assay` (a name or a number) among those that there are.

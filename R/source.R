@@ -90,7 +90,7 @@ container_source.DataFrame <- function(x, assay, arg) {
   need_package("S4Vectors", "A DataFrame")
   frame <- tryCatch(as.data.frame(x, optional = TRUE), error = function(e) {
     abort_input(sprintf("`%s` must be a valid DataFrame.", arg), x = conditionMessage(e),
-                i = "It was changed, or its file is damaged.")
+                i = "It was modified, or its file is damaged.")
   })
   as_source(frame, NULL, arg)
 }
@@ -160,7 +160,7 @@ check_matrix <- function(x, arg) {
   problem <- matrix_problem(x)
   if (!is.null(problem)) {
     abort_input(sprintf("`%s` must be a valid Matrix.", arg), x = problem,
-                i = "It was changed, or its file is damaged.")
+                i = "It was modified, or its file is damaged.")
   }
   x
 }

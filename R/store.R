@@ -71,7 +71,8 @@ whole_store <- function(x) {
        is_numbers(recipe$columns, length(recipe$columns), min = 1, max = parts$p, whole = TRUE) &&
        !is.unsorted(recipe$columns, strictly = TRUE)) && (is.null(recipe$what) || is_word(recipe$what))
   if (!isTRUE(fine)) {
-    abort_input("The store must be unchanged since `weft_store()` opened it.", i = "Open it again with `weft_store()`.")
+    abort_input("The store must not have changed since `weft_store()` opened it.",
+                i = "Open it again with `weft_store()`.")
   }
   parts
 }

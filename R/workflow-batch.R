@@ -21,7 +21,7 @@ covariate_frame <- function(covariates, x, data, arg = "covariates") {
   frame <- if (is_covariate(covariates)) data.frame(covariate = unname(covariates))
            else if (is.matrix(covariates) || is.data.frame(covariates)) as.data.frame(covariates)
   if (is.null(frame) || !ncol(frame) || !all(vapply(frame, is_covariate, NA))) {
-    abort_input(sprintf("`%s` must be numbers or categories, one value or one row per sample.", arg),
+    abort_input(sprintf("`%s` must be numeric or categorical, with one value or one row per sample.", arg),
                 x = paste0("It is ", describe(covariates), "."))
   }
   samples <- rownames(data)

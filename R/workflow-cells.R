@@ -203,10 +203,10 @@ cell_sizes <- function(cells) {
     total <- cells$sums$rows
   }
   if (anyNA(total) || !all(is.finite(total)) || low < 0) {
-    abort_input("`x` must hold counts.",
+    abort_input("`x` must contain counts.",
                 x = if (isTRUE(low < 0)) sprintf("The least value is %g.", low) else "Some are missing or infinite.")
   }
-  if (!any(total > 0)) abort_input("`x` must hold counts.", x = "All are 0.")
+  if (!any(total > 0)) abort_input("`x` must contain counts.", x = "All are 0.")
   cells$size <- total / mean(total[total > 0])
   cells
 }
@@ -550,7 +550,7 @@ sound_cells <- function(x, arg = "x") {
       (is.null(parts$components$choice) || is_count(parts$components$choice$k))
   })
   if (!isTRUE(fine)) {
-    abort_input(sprintf("`%s` must be an unchanged object returned by `gene_cells()`.", arg), x = "It is damaged.")
+    abort_input(sprintf("`%s` must be an unmodified object returned by `gene_cells()`.", arg), x = "It is damaged.")
   }
   parts
 }

@@ -24,9 +24,9 @@ checked_fit <- function(fit, arg) {
   check_format(fit, arg)
   fit <- unclass(fit)
   damaged <- function(part) {
-    abort_input(sprintf("`%s` must be an unchanged object returned by `gene_network()`.", arg),
+    abort_input(sprintf("`%s` must be an unmodified object returned by `gene_network()`.", arg),
                 x = sprintf("Its part `%s` is damaged.", part),
-                i = "Was it changed, or made by another version of weft? Call `gene_network()` again.")
+                i = "Was it modified, or made by another version of weft? Call `gene_network()` again.")
   }
   if (!sound_quality(fit$quality)) damaged("quality")
   steps <- c(step = "character", seconds = "numeric", backend = "character", note = "character")
@@ -58,8 +58,8 @@ checked_fit <- function(fit, arg) {
 checked_quality <- function(q, arg) {
   if (inherits(q, "weft_quality")) check_format(q, arg)
   if (sound_quality(q)) return(q)
-  abort_input(sprintf("`%s` must be an unchanged object returned by `gene_quality()`.", arg), x = "It is damaged.",
-              i = "Was it changed, or made by another version of weft? Call `gene_quality()` again.")
+  abort_input(sprintf("`%s` must be an unmodified object returned by `gene_quality()`.", arg), x = "It is damaged.",
+              i = "Was it modified, or made by another version of weft? Call `gene_quality()` again.")
 }
 
 # A result of one step, given by itself.
@@ -71,7 +71,7 @@ checked_step <- function(result, step, arg, maker) {
   }
   check_format(result, arg)
   if (!holds(sound_step(step, result))) {
-    abort_input(sprintf("`%s` must be an unchanged object returned by `%s`.", arg, maker), x = "It is damaged.")
+    abort_input(sprintf("`%s` must be an unmodified object returned by `%s`.", arg, maker), x = "It is damaged.")
   }
   result
 }

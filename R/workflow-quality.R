@@ -229,7 +229,7 @@ abort_character <- function(x) {
   number <- suppressWarnings(as.numeric(x))
   odd <- which(is.na(number) & !is.na(x) & !x %in% c("NA", ""))
   if (!length(odd)) {
-    abort_input("`x` must hold numbers.", x = "It is a character matrix: numbers stored as text.",
+    abort_input("`x` must contain numbers.", x = "It is a character matrix: numbers stored as text.",
                 i = paste("`storage.mode(x) <- \"double\"` turns it into numbers. `as.matrix()` makes text of a data",
                           "frame with one text column."))
   }
@@ -238,7 +238,7 @@ abort_character <- function(x) {
   names <- colnames(x) %||% as.character(seq_len(ncol(x)))
   text <- which(share > 0.5)
   text_row <- which(tabulate(arrayInd(odd, dim(x))[, 1L], nrow(x)) > 0.5 * ncol(x))
-  abort_input("`x` must hold numbers.",
+  abort_input("`x` must contain numbers.",
               x = sprintf(paste("It is a character matrix; row %d, column `%s` holds \"%s\", one of %d cells that",
                                 "are not numbers."),
                           at[1L], names[at[2L]], x[odd[1L]], length(odd)),

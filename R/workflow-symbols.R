@@ -24,15 +24,15 @@ annotated_symbols <- function(db, identifiers) {
   kinds <- tryCatch(AnnotationDbi::keytypes(db), error = function(e) character())
   kinds <- intersect(c("ENSEMBL", "ENTREZID", "SYMBOL", "REFSEQ", "UNIPROT", "ALIAS"), kinds)
   if (!"SYMBOL" %in% kinds) {
-    abort_input("`symbols` as an OrgDb must have a column SYMBOL.", i = "It was changed, or its file is missing.")
+    abort_input("`symbols` as an OrgDb must have a column SYMBOL.", i = "It was modified, or its file is missing.")
   }
   known <- lapply(stats::setNames(nm = kinds), function(kind) bare %in% AnnotationDbi::keys(db, kind))
   kind <- kinds[which.max(vapply(known, sum, 0L))]
   found <- rep(NA_character_, length(bare))
   at <- which(known[[kind]])
   if (!length(at)) {
-    abort_input("`symbols` as an OrgDb must know the names of the genes.",
-                x = sprintf("It knows none of %s.", label_some(identifiers)))
+    abort_input("`symbols` as an OrgDb must contain the names of the genes.",
+                x = sprintf("It contains none of %s.", label_some(identifiers)))
   }
   if (kind == "SYMBOL") found[at] <- bare[at]
   else found[at] <- suppressMessages(AnnotationDbi::mapIds(db, bare[at], "SYMBOL", kind, multiVals = "first"))

@@ -203,7 +203,7 @@ formula_parts <- function(formula, covariates) {
   if (is.null(parts) || attr(parts, "response") || !length(labels) || !setequal(labels, variables)) {
     abort_input("A formula for `class` must be a sum of variables, the class last.",
                 x = sprintf("It is `%s`.", paste(deparse(formula, width.cutoff = 500L), collapse = " ")),
-                i = "For example `~ batch + class`. Interactions and contrasts: `gene_ranking()`.")
+                i = "For example `~ batch + class`. For interactions and contrasts, use `gene_ranking()`.")
   }
   others <- setdiff(labels, labels[length(labels)])
   if (is.data.frame(covariates)) {
@@ -267,7 +267,7 @@ check_step_names <- function(names, step) {
   known <- unlist(lapply(functions[names(functions) == step], function(f) names(formals(f))))
   above <- intersect(names, c("x", if (step == "quality") c("class", "batch", "covariates", "symbols", "assay")))
   if (length(above)) {
-    abort_input(sprintf("`steps$%s` must not have what `gene_network()` itself takes.", step),
+    abort_input(sprintf("`steps$%s` must not contain arguments that `gene_network()` itself takes.", step),
                 x = sprintf("It has %s.", label_some(above)))
   }
   wrong <- setdiff(names, known)

@@ -192,7 +192,7 @@ test_that("an archive that was changed, holds something else or is of another ve
   writeLines(strrep("0", 64), paste0(archive, ".sha256"))
   refused(archive, "must have the SHA-256")
   refused(object_archive(there, list(key = key)), "archive of `key`")
-  refused(object_archive(there, list(key = key, weft_cuda.so = "x", more = "y")), "It holds .*more")
+  refused(object_archive(there, list(key = key, weft_cuda.so = "x", more = "y")), "It contains .*more")
   refused(object_archive(there, list(key = "another", weft_cuda.so = "x")), "Its key is another")
   text <- file.path(there, "text")
   writeLines("no archive", text)

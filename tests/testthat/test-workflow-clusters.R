@@ -50,7 +50,7 @@ test_that("groups whose table of tests has gaps were changed", {
   groups <- gene_clusters(grouped(1)$x, seed = 1)
   for (column in c("p_value", "level")) {
     groups$stability[[column]][1L] <- NA
-    expect_error(print(groups), "unchanged", class = "weft_error_input")
+    expect_error(print(groups), "unmodified", class = "weft_error_input")
   }
 })
 

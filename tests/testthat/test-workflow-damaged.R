@@ -67,7 +67,7 @@ test_that("what gene_quality() returned, changed in one place", {
   }
   bad <- fit$quality
   bad$x[3, 4] <- NA
-  expect_error(gene_mi_network(bad), "unchanged", class = "weft_error_input")
+  expect_error(gene_mi_network(bad), "unmodified", class = "weft_error_input")
 })
 
 test_that("outliers and networks, changed in one place", {
@@ -77,7 +77,7 @@ test_that("outliers and networks, changed in one place", {
   expect_identical(unclassed_after(fit$network, 1L, uses), character())
   expect_identical(unclassed_after(fit$bayes, 1L, list(tables = network_tables)), character())
   wide <- structure(fit$network, dim = c(10L, 40L))
-  expect_error(gene_bayes(fit$quality, genes = 4, network = wide), "unchanged", class = "weft_error_input")
+  expect_error(gene_bayes(fit$quality, genes = 4, network = wide), "unmodified", class = "weft_error_input")
   expect_error(gene_outliers(fit$components, data = fit$quality$x[, -1]), "complete matrix", class = "weft_error_input")
 })
 

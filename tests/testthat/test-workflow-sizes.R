@@ -85,7 +85,7 @@ test_that("counts and values before batches and gaps are kept beside the complet
   for (part in c("measured", "counts")) {
     bad <- with
     bad[[part]] <- bad[[part]][, -1]
-    expect_error(gene_components(bad), "unchanged", class = "weft_error_input")
+    expect_error(gene_components(bad), "unmodified", class = "weft_error_input")
   }
 })
 
