@@ -34,7 +34,7 @@
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `interventions`. With missing values,
 #'   use `na = "drop"`, or `"em"` for `"max"` and `"augment"` for the other targets.
 #' @param seed a whole number; by default, it is drawn from R's generator.
-#' @param run see [weft_run()]. The chains are split among ranks and devices.
+#' @param run see [weft_run()]. Chains are split over ranks and devices.
 #' @return An object of class `weft_bn`:
 #'   \item{dag, score, dags}{the best graph, a matrix \[from, to\], and its score; the `top` best graphs, each a list of
 #'     `dag` and `score`, best first}

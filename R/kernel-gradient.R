@@ -21,8 +21,8 @@
 #' the slope of g is also a kernel.
 #'
 #' A device sums all pairs in double precision, in up to 32 dimensions, unless these kernel sums use a mesh. With a
-#' `rel_error` of at least 1e-4, the Gaussian kernel and 4 to 64 dimensions, it uses products on tensor cores if they are
-#' faster. Queries whose bound exceeds the error are summed again in double precision.
+#' `rel_error` of at least 1e-4, the Gaussian kernel and 4 to 64 dimensions, it uses products on tensor cores if they
+#' are faster. Queries whose bound exceeds the error are summed again in double precision.
 #'
 #' @section Errors: Sums are within `rel_error` times \eqn{\sum |w| k}, component j of a gradient times
 #'   \eqn{\sqrt{A_jj}} (the bandwidth) within `rel_error` times \eqn{c \sum |w| g}, and a trace within `rel_error`

@@ -35,7 +35,7 @@
 #'   * `unit`: `"bits"` or `"nats"`.
 #'   * `assay`: the name or number of the assay to use.
 #' @param seed a whole number; by default, it is drawn from R's generator.
-#' @param run see [weft_run()]. The search is split among devices and ranks.
+#' @param run see [weft_run()]. The search is split over devices and ranks.
 #' @param ... not used; unknown arguments cause an error.
 #' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1` and `feature2` (in column order), their
 #'   joint `mi`, the `mi1` and `mi2` of the individual features, the `interaction`, and the number `n` of rows used.

@@ -10,8 +10,8 @@
 #'
 #' @param object,x an object returned by [pca()]; for `residuals()`, `x` is the data from which it was computed.
 #' @param newdata the rows (or columns) to place: a matrix, data frame, sparse Matrix, store or [plink_file()]. The rows
-#'   of a store are read in blocks. In a [plink_file()], counts must be of the alleles that were counted in the data, and
-#'   missing genotypes are replaced by the mean of the data.
+#'   of a store are read in blocks. In a [plink_file()], counts must be of the alleles that were counted in the data,
+#'   and missing genotypes are replaced by the mean of the data.
 #' @param type `"rows"` or `"columns"`.
 #' @param k the number of components to use.
 #' @param assay for `residuals()` of a SummarizedExperiment: the assay's name or number.

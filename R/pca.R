@@ -2,8 +2,8 @@
 #'
 #' `pca()` finds the first principal components of a matrix. The matrix may be wide or tall, dense or sparse, complete
 #' or with missing values, in memory, on disk or on a device. The shortest call is `pca(x, k)`. It returns an extended
-#' [stats::prcomp()] object, which functions for such objects accept, such as [stats::biplot()], [stats::screeplot()]
-#' and those of factoextra and broom.
+#' [stats::prcomp()] object for functions such as [stats::biplot()], [stats::screeplot()] and those of factoextra and
+#' broom.
 #'
 #' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` (the loadings) is V, `x` (the scores)
 #' is U diag(d), and `sdev` is d / sqrt(max(1, n - 1)), each for k components. Each component's loading with the largest
@@ -26,7 +26,7 @@
 #'   replaces each missing value by the mean of its column; `"em"` finds the least-squares fit to the observed values.
 #' @param assay for a SummarizedExperiment: the name or number of the assay.
 #' @param control a list of settings that are rarely needed:
-#'   * `col_weights`: weights of columns; they become part of the `scale` of the result.
+#'   * `col_weights`: column weights, included in `scale`.
 #'   * `tolerance`: the accuracy, by default 1e-12; 1e-8 for `"gs"`, `"nipals"` and `na = "em"`; 1e-7 for
 #'     `stop = "paper"`.
 #'   * `stop`: `"residual"`, or `"paper"` for the rule of the GS-PCA paper (for `"gs"` and `"nipals"`).

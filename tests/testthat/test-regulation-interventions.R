@@ -311,7 +311,7 @@ test_that("gene_network() passes interventions on, of samples and genes that are
   others <- list(components = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE)
   fit <- gene_network(d$x, interventions = of, seed = 1, run = quiet, steps = others)
   expect_identical(nrow(fit$quality$x), 32L)
-  expect_output(print(fit), "2 regulators perturbed in\\s+11 samples,\\s+compared with\\s+20 controls")
+  expect_output(print(fit), "2 regulators perturbed in\\s+11 samples,\\s+compared\\s+with\\s+20 controls")
   edges <- as.data.frame(fit, "edges")
   expect_true(all(c("evidence", "shift") %in% names(edges)))
   expect_error(gene_network(d$x, interventions = of[-1], run = quiet), class = "weft_error_input", regexp = "one entry")
