@@ -28,7 +28,7 @@
 #' * `"all"` (package ALL): 12,625 probe sets of 128 patients with acute lymphoblastic leukaemia, B or T cells
 #'   (Chiaretti et al. 2004).
 #'
-#' @param name one of the names below; `NULL` for a table of them.
+#' @param name the name of a data set; `NULL` for a table of all names.
 #' @param n,p samples and features of a simulated set.
 #' @param seed a whole number.
 #' @param batch,missing,outliers for `"expression"`: the standard deviation of the batch's shift (0 for one batch), the

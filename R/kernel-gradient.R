@@ -32,7 +32,7 @@
 #'   or its square.
 #'
 #' @param x,reference,weights,kernel,bandwidth see [kernel_sum()]; one column of weights, and a kernel of the table.
-#' @param rel_error the permitted relative error, from 0 to 1; see the description.
+#' @param rel_error the permitted relative error, from 0 to 1; see section Errors.
 #' @param trace whether to give the traces of second derivatives.
 #' @param leave_one_out whether to exclude reference `i` from the sum of query `i`; the references must be the queries.
 #' @param run see [weft_run()].

@@ -44,7 +44,7 @@
 #' @param x features in columns: for the estimators of categories, the same as in [mi_rank()]; for the others, a numeric
 #'   matrix or data frame, a sparse Matrix, a DelayedMatrix or a SummarizedExperiment.
 #' @param y data of the same kind with as many rows, or `NULL` to compare `x` with itself.
-#' @param estimator the name of an estimator; see the table above.
+#' @param estimator the name of an estimator; see the sections Categories, Correlations and Nearest neighbours.
 #' @param bins for the estimators of categories: the number of bins of equal frequency into which numeric columns are
 #'   first cut.
 #' @param k for `"ksg"`: the number of neighbours.

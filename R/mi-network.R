@@ -37,7 +37,7 @@
 #'
 #' @param x an object returned by [mi_matrix()], another symmetric matrix of mutual information, or data, which are
 #'   passed to [mi_matrix()] together with `...`.
-#' @param method one of the names below.
+#' @param method the name of a method; see the table above.
 #' @param eps,tau tolerances for `"aracne"`, of which only one can be given: `eps` in the unit of the information, `tau`
 #'   between 0 and 1.
 #' @param threshold for `"relnet"`, the mutual information that a pair must exceed to be an edge.
