@@ -94,7 +94,8 @@ test_that("arguments, devices and drivers are looked at before anything is fetch
   skip_if(interactive())
   expect_error(suppressMessages(weft_install_cuda("90")), "asks before it downloads", class = "weft_error_input")
   there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0; echo 8.6 ;; *) echo 550.54.15 ;; esac"))
-  expect_error(weft_install_cuda(ask = FALSE), "driver must have version 580.*Its version is 550", class = "weft_error_input")
+  expect_error(weft_install_cuda(ask = FALSE), "driver must have version 580.*Its version is 550",
+               class = "weft_error_input")
   there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0; echo 9.0 ;; *) echo 580.65.06 ;; esac"))
   expect_identical(weft:::checked_arch(NULL), "90")
 })

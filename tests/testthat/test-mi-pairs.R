@@ -206,7 +206,8 @@ test_that("permutation tests: exact p-values, seeds, and nothing found in noise"
   expect_output(print(a), "[1-5] significant at a family-wise error rate of 0.05")
   shown <- gsub("\\s+", " ", paste(utils::capture.output(print(a)), collapse = " "))
   expect_match(shown, "49 random permutations of the class and cannot be below 0.02.", fixed = TRUE)
-  expect_match(shown, "After Bonferroni correction for 66 pairs, p_value could only be significant with at least 1,319", fixed = TRUE)
+  expect_match(shown, "After Bonferroni correction for 66 pairs, p_value could only be significant with at least 1,319",
+               fixed = TRUE)
   noise <- mi_pairs(x[, -c(2, 11)], class, top = 5, permutations = 19, seed = 1)
   noise$p_fwer[] <- 0.4
   expect_output(print(noise), "None is significant: the smallest family-wise p-value is 0.4")

@@ -314,7 +314,8 @@ test_that("empty and constant variants of a file, dependent covariates and outco
 test_that("it is printed, drawn and converted", {
   data <- scan_data(13, n = 100, p = 8)
   found <- pair_scan(data$x, data$trait, data$covariates, top = 12, permutations = 9, seed = 1)
-  expect_output(print(found, 2), "linear model \\(100 rows, 4 terms for covariates\\): 12\\s+of\\s+28 pairs.*9 permutations")
+  expect_output(print(found, 2),
+                "linear model \\(100 rows, 4 terms for covariates\\): 12\\s+of\\s+28 pairs.*9 permutations")
   expect_identical(summary(found, alpha = 1)$found, 12L)
   expect_identical(tidy(found)$p.value, found$p_value)
   expect_identical(glance(found)$tested, 28)

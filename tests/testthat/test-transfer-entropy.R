@@ -151,7 +151,8 @@ test_that("wrong arguments are named", {
   expect_error(transfer_entropy(x, 1:39), "one value per row", class = "weft_error_input")
   expect_error(transfer_entropy(x, rep(NA_real_, 40)), "a series of more than 2 samples", class = "weft_error_input")
   expect_error(transfer_entropy(x, 1:40, permutations = 3), "must be even", class = "weft_error_input")
-  expect_error(transfer_entropy(x, 1:40, bins = NULL), "whole numbers with at most 16 levels", class = "weft_error_input")
+  expect_error(transfer_entropy(x, 1:40, bins = NULL), "whole numbers with at most 16 levels",
+               class = "weft_error_input")
   expect_error(transfer_entropy(replace(x, 3, NA), 1:40), "missing values", class = "weft_error_input")
   expect_error(transfer_entropy(x, rep(1:2, 20), list()), class = "weft_error_input")
   expect_error(transfer_entropy(x, list(rep(1:2, 20), rep(1:20, each = 2))), "too few possible permutations",

@@ -421,7 +421,8 @@ test_that("a level NA is no group of samples", {
   x <- matrix(stats::rnorm(240), 40)
   g <- rep(c("a", "b"), 20)
   unknown <- addNA(factor(c(NA, g[-1])))
-  expect_error(gene_quality(x, unknown), "`class` must be known for every sample.*missing for 1 of 40", class = "weft_error_input")
+  expect_error(gene_quality(x, unknown), "`class` must be known for every sample.*missing for 1 of 40",
+               class = "weft_error_input")
   expect_error(gene_quality(x, g, batch = unknown), "NA is a level", class = "weft_error_input")
 })
 
