@@ -9,6 +9,7 @@
 #' @param object the result of a weft function.
 #' @param top the number of features, pairs, edges, components or samples to show.
 #' @param n the number of grid points along each dimension.
+#' @param components the numbers of two components, for the axes of the plot of clusters.
 #' @param which for [gene_network()]: `"samples"`, `"ranking"`, `"pairs"`, `"network"`, `"clusters"`, `"bayes"` or
 #'   `"outliers"`.
 #' @param ... passed on by the method for [gene_network()], ignored by the others.

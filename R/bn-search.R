@@ -147,7 +147,7 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   gauss <- score == "bge"
   gamma <- check_gamma(gamma %||% (1 / sqrt(p)))
   starts <- check_number(control$starts %||% (if (gauss) 2 else 4), "starts", min = 1, max = 1000, whole = TRUE)
-  all <- p <= if (gauss) 255 else 128 # so many are candidates of each other
+  all <- p <= if (gauss) 255 else 128 # up to these numbers, all are candidates of each other
   kicks <- control$kicks %||% (if (!gauss) max(5000, 10 * p) else if (p <= 128) 400 else max(200, p))
   kicks <- check_number(kicks, "kicks", min = 0, max = 1e9, whole = TRUE)
   limits <- bn_limits(max_parents %||% (if (gauss) 25 else 6), input$names)

@@ -94,7 +94,7 @@ best_names <- function(names, score, most = 3L) {
 
 # ---- genes ----
 
-# What is tested: "between A and B", "among the 3 classes", "with age"; with the class for data that are levels.
+# Names the test: "between A and B", "among the 3 classes", "with age"; with the class for data that are levels.
 ranking_subject <- function(fit) {
   levels <- ranking_levels(fit)
   if (is.null(levels)) return(sprintf("with %s", attr(fit$ranking, "model")$term))
@@ -131,7 +131,7 @@ finding_genes <- function(fit) {
           min(r$q_value[sure]))
 }
 
-# What the tested genes do, for `count` of them: "are differentially expressed", "is associated".
+# A verb phrase for the tested genes, for `count` of them: "are differentially expressed", "is associated".
 ranking_verb <- function(fit, count) {
   paste(if (count == 1L) "is" else "are", if (is_association(fit)) "associated" else "differentially expressed")
 }

@@ -109,7 +109,7 @@ pair_fdr_text <- function(net, edges) {
           format(attr(net, "fdr")), format(signif(pair_fdr, 2)), if (pair_fdr > attr(net, "fdr")) "above" else "below")
 }
 
-# What edges of control probes mean; nothing if there are none.
+# Explains edges of control probes; nothing if there are none.
 controls_joined <- function(edges) {
   own <- is_control(edges$from) | is_control(edges$to)
   if (any(own)) sprintf("%s control probes. %s how the samples were processed, not how genes are regulated.",

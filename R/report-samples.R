@@ -376,7 +376,7 @@ report_outliers <- function(fit) {
                          "deviation)."))
 }
 
-# What is tested, and why a point that catches the eye need not be significant.
+# Explains the test, and why a point that catches the eye need not be significant.
 tested_text <- function(fit, o) {
   k <- attr(fit$outliers, "components")
   paste(sprintf(paste("The test uses the scores of a sample on the first %s and its residual distance. The residual",

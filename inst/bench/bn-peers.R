@@ -218,7 +218,7 @@ scores_of <- function(kind, data, dag) {
 
 # ---- tables ----
 
-# Of one method's lines beside a peer's: on how many sets the score is as good or better, and the mean ratio of wrong
+# Compares one method with a peer: on how many sets the score is as good or better, and the mean ratio of wrong
 # edges with its 95 % interval. `own`: the method of ours.
 compare <- function(rows, kind, own, peer, score) {
   mine <- rows[rows$kind == kind & rows$method == own, ]

@@ -1,4 +1,4 @@
-# What a session's first call on a device costs: Rscript inst/bench/opening.R [--times 5] [--library .lib]. Each row is
+# The cost of a session's first call on a device: Rscript inst/bench/opening.R [--times 5] [--library .lib]. Each row is
 # the median (least to greatest) over fresh processes, in milliseconds: the CUDA program below in C, from main() to the
 # first result on the host, and in R the first small call and the second one, for calls that need no library, cuBLAS,
 # and cuSPARSE. Goal: at most 150 ms above the program, and 1 ms for later calls beside their work.

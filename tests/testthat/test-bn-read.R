@@ -66,7 +66,7 @@ test_that("compressed files are read, their format is what stands before the end
   }
 })
 
-# What bnlearn's bn.fit() makes, by hand: parents in another order than the nodes.
+# The object that bnlearn's bn.fit() makes, by hand: parents in another order than the nodes.
 fitted_by_bnlearn <- function() {
   category <- function(name, parents, prob) list(node = name, parents = parents, prob = as.table(prob))
   levels <- list(a = c("x", "y"), b = c("l", "m", "r"))

@@ -267,7 +267,7 @@ static void forget(struct staging *s)
   s->bytes = 0;
 }
 
-/* Buffers for a transfer of so many bytes. */
+/* Buffers for a transfer of `bytes`. */
 static weft_status open_staging(weft_ctx *ctx, struct staging *s, size_t bytes)
 {
   weft_status st = WEFT_OK;

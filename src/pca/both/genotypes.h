@@ -1,4 +1,4 @@
-/* What genotypes stand for: shared by the CPU and devices. */
+/* Values of genotypes, shared by the CPU and devices. */
 #pragma once
 
 #include "core/numbers/draws.h"

@@ -136,7 +136,7 @@ static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_p
   return WEFT_OK;
 }
 
-/* What genotype_columns() in R/plink-file.R makes; every column lies within the file. */
+/* Reads the list of genotype_columns() in R/plink-file.R; every column lies within the file. */
 static weft_pca_genotypes genotypes_of(SEXP x, size_t n, size_t p)
 {
   const weft_mapped *file = weft_glue_mapped(weft_glue_element(x, "pointer"));

@@ -14,7 +14,7 @@
 #define MAX_LANES 64    /* of a start */
 #define NODES_A_LANE 16 /* kicks that are near each other hinder each other */
 #define ROUNDS_APART 20 /* in which starts without lanes use their kicks up, */
-#define FEW_KICKS 20    /* if each has so many in a round */
+#define FEW_KICKS 20    /* a start has fewer kicks than this in a round */
 #define ENOUGH 1e9      /* nanoseconds of scoring */
 #define ROUNDS 48       /* in which the kicks are used up, if each lane has more than one in a round */
 

@@ -9,7 +9,7 @@
 #define WEFT_BN_SUBSET_PARTS 64
 #define WEFT_BN_SUBSET_PART_BITS 10 /* a part has 2^10 words at least: blocks of kernels lie within one */
 
-/* What kernels are given. */
+/* The arguments of kernels. */
 struct weft_bn_subsets {
   int part_bits;
   uint64_t *part[WEFT_BN_SUBSET_PARTS];

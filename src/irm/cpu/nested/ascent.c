@@ -44,7 +44,7 @@ done:
 
 static int groups_of(const irm_level *level) { return level->count[0] + level->count[1]; }
 
-/* What a round of a large graph must gain, per end of a link, not to be in vain. */
+/* The smallest gain of a round, per end of a link, after which a large graph has another one. */
 #define WORTHWHILE 1e-6
 
 /* Level after level. */

@@ -360,7 +360,7 @@ done:
   return st;
 }
 
-/* What missing genotypes need of column l of U and outcomes. `squares`: of U; then of each outcome. */
+/* Sums that missing genotypes need from column l of U and outcomes. `squares`: of U; then of each outcome. */
 static weft_status send_gaps(weft_ctx *ctx, screen *state, size_t l, const double *column, double *by_row,
                              double *squares)
 {
