@@ -53,7 +53,7 @@
 #'     membership), `explained` (the proportion of the variance of its genes that the eigengene explains), `stability`
 #'     (the mean Jaccard index) and `p_value`}
 #'   \item{eigengenes}{a matrix, samples by modules `M1`, `M2`, ...: the first principal component of the genes' normal
-#'     scores ([pca()]), with mean 0 and standard deviation 1, with its sign chosen so that it correlates positively
+#'     scores ([pca()]), with mean 0, standard deviation 1 and its sign chosen so that it correlates positively
 #'     with their mean}
 #'   \item{membership}{a matrix, genes by modules: correlations of normal scores with eigengenes (kME)}
 #'   \item{relations}{`NULL` without class and traits; otherwise a data frame with one row per module and variable:
@@ -61,9 +61,9 @@
 #'     multiple correlation, which has no sign), `t` or `f`, `p_value`, `q_value`}
 #'   \item{enrichment}{an object returned by [gene_sets()], or `NULL`}
 #'   \item{left_out}{the discarded groups, like `modules` but without hubs}
-#'   \item{symbols, signed, samples, backend, seconds}{gene symbols, settings, back end and run time} `as.data.frame()`
-#'   and `tidy()` list the genes (or `what = "modules"`, `"relations"`), `glance()` gives a summary in one row, and
-#'   `plot()` draws the correlations of eigengenes with class and traits.
+#'   \item{symbols, signed, samples, backend, seconds}{gene symbols, settings, back end and run time}
+#'   `as.data.frame()` and `tidy()` list the genes (or `what = "modules"`, `"relations"`), `glance()` gives a summary in
+#'   one row, and `plot()` draws the correlations of eigengenes with class and traits.
 #' @references Zhang, B. and Horvath, S. (2005). A general framework for weighted gene co-expression network analysis.
 #'   Statistical Applications in Genetics and Molecular Biology 4, 17.
 #'
