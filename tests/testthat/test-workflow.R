@@ -378,7 +378,7 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
                       steps = list(network = FALSE, clusters = FALSE, bayes = FALSE))
   expect_gt(min(fit$pairs$p_fwer), 0.05)
   text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " ")) # lines are wrapped
-  expect_match(text, "none of 190 pairs is significant \\(smallest p, adjusted for all pairs, 0\\.")
+  expect_match(text, "none of 190 pairs is significant \\(smallest p, adjusted for all pairs: 0\\.")
   expect_match(fit$steps$note[fit$steps$step == "pairs"], "190 pairs searched, none significant")
   expect_match(weft:::pairs_text(fit$pairs), "No pair is significant. The smallest p-value, .* is 0\\.")
   expect_match(weft:::pairs_text(fit$pairs[0, ]), "There are no pairs")
