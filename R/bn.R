@@ -154,7 +154,8 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
 #' @seealso [bn_learn()]
 #' @examples
 #' d <- data.frame(a = rep(0:1, 20), b = rep(c(0L, 1L, 1L, 1L), 10), c = rep(0:1, each = 20))
-#' bn_learn(d, target = "sum", iterations = 1000, control = list(thin = 5, temperatures = 1), seed = 1)$edges
+#' bn_learn(d, target = "sum", iterations = 1000, control = list(thin = 5, temperatures = 1),
+#'          seed = 1)$edges
 NULL
 
 bn_learn_control <- function(temperatures = NULL, swap_every = 10, thin = NULL, burn_in = NULL, plus_one = TRUE,

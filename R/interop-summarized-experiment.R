@@ -19,7 +19,8 @@
 #'   e <- weft_example("expression", n = 40, p = 20, spoilt = FALSE)
 #'   se <- SummarizedExperiment::SummarizedExperiment(list(logcounts = t(e$x)),
 #'                                                    colData = data.frame(group = e$class))
-#'   fit <- gene_network(se, "group", seed = 1, steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE))
+#'   fit <- gene_network(se, "group", seed = 1,
+#'                       steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE))
 #'   SummarizedExperiment::rowData(add_results(se, fit))
 #' }
 add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {

@@ -151,7 +151,8 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
 #' @name irm_control
 #' @seealso [irm()], [irm_prior()], [irm_resume()]
 #' @examples
-#' fit <- irm(scale(mtcars) > 0, sweeps = 40, seed = 1, control = list(sampler = "collapsed", burn_in = 10))
+#' fit <- irm(scale(mtcars) > 0, sweeps = 40, seed = 1,
+#'            control = list(sampler = "collapsed", burn_in = 10))
 #' fit$n_clusters$col
 NULL
 
@@ -174,7 +175,8 @@ irm_control <- function(burn_in = NULL, thin = NULL, sampler = c("blocked", "col
 #' irm(planted$A, prior = irm_prior(alpha = "sample"), chains = 2, sweeps = 40, seed = 1)
 #'
 #' hubs <- matrix(rpois(60 * 40, outer(rexp(60), rexp(40)) * rep(c(1, 3), each = 30)), 60)
-#' fit <- irm(hubs, family = "poisson", prior = irm_prior(degrees = TRUE), chains = 2, sweeps = 20, seed = 1)
+#' fit <- irm(hubs, family = "poisson", prior = irm_prior(degrees = TRUE),
+#'            chains = 2, sweeps = 20, seed = 1)
 #' plot(fit, "tree")
 irm_prior <- function(alpha = 1, beta = c(1, 1), hyper = list(alpha = c(1, 1), beta = c(1, 1)), degrees = FALSE) {
   check_hyper(alpha, beta, hyper)

@@ -43,7 +43,7 @@
 #' kernel_sum(faithful, bandwidth = c(0.3, 5))[1:3]
 #' places <- cbind(eruptions = c(2, 4), waiting = c(55, 80))
 #' kernel_sum(places, faithful, bandwidth = c(0.3, 5), rel_error = 0.01)
-#' kernel_sum(faithful$waiting, weights = cbind(1, faithful$eruptions), kernel = "epanechnikov", bandwidth = 4)[1:3, ]
+#' kernel_sum(faithful$waiting, weights = cbind(1, faithful$eruptions), bandwidth = 4)[1:3, ]
 #' kernel_sum(faithful$waiting, bandwidth = 4, leave_one_out = TRUE)[1:3]
 kernel_sum <- function(x, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
                        method = c("auto", "direct", "tree", "line", "mesh", "montecarlo", "features",

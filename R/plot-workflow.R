@@ -13,7 +13,8 @@
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 60, p = 30)
-#' fit <- gene_network(e$x, e$class, seed = 1, steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE))
+#' fit <- gene_network(e$x, e$class, seed = 1,
+#'                     steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE))
 #' plot(fit)
 #' plot(fit, "samples")
 plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance", "ranking", "pairs", "network",

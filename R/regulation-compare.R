@@ -188,7 +188,8 @@ change_table <- function(found, tested, shape, full, how, names) {
 #' x <- matrix(rnorm(80 * 8), 80, dimnames = list(NULL, LETTERS[1:8]))
 #' x[, "B"] <- x[, "B"] + 2 * x[, "A"] * (treated == "yes")
 #' x[, "D"] <- x[, "D"] + 2 * x[, "C"] * (treated == "no")
-#' both <- regulation(x, compare = treated, permutations = 20, seed = 1, control = list(resamples = 50))
+#' both <- regulation(x, compare = treated, permutations = 20, seed = 1,
+#'                    control = list(resamples = 50))
 #' both
 #' plot(both)
 as.data.frame.weft_comparison <- function(x, ..., fdr = NULL) {

@@ -21,7 +21,8 @@
 #' @name report_parts
 #' @examples
 #' e <- weft_example("expression", n = 60, p = 30, seed = 1)
-#' fit <- gene_network(e$x, e$class, seed = 1, steps = list(bayes = FALSE, clusters = FALSE, pairs = FALSE),
+#' fit <- gene_network(e$x, e$class, seed = 1,
+#'                     steps = list(bayes = FALSE, clusters = FALSE, pairs = FALSE),
 #'                     run = weft_run(progress = FALSE))
 #' report_findings(fit)
 #' report_data(fit)

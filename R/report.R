@@ -53,7 +53,8 @@
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 60, p = 30)
-#' fit <- gene_network(e$x, e$class, seed = 1, steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE))
+#' fit <- gene_network(e$x, e$class, seed = 1,
+#'                     steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE))
 #' if (requireNamespace("rmarkdown", quietly = TRUE) && rmarkdown::pandoc_available("1.12.3")) {
 #'   weft_report(fit, tempfile(fileext = ".html"), open = FALSE)
 #' }

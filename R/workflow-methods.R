@@ -24,7 +24,8 @@
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 60, p = 30)
-#' fit <- gene_network(e$x, e$class, seed = 1, steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE))
+#' fit <- gene_network(e$x, e$class, seed = 1,
+#'                     steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE))
 #' summary(fit)$genes
 #' head(as.data.frame(fit, what = "genes"), 3)
 #' glance(fit)
