@@ -7,11 +7,12 @@
 #' All scores are natural logarithms. With counts \eqn{N_{kj}} (parent configuration k of q, state j of r) and
 #' \eqn{\alpha_{kj} = \mathrm{ess} / (q r)},
 #' \deqn{\mathrm{BDeu} = \sum_k \left[\ln\frac{\Gamma(\alpha_k)}{\Gamma(\alpha_k + N_k)} +
-#'   \sum_j \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].}
+#'   \sum_j \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].}{BDeu = sum_k [ ln(Gamma(a_k) /
+#'   Gamma(a_k + N_k)) + sum_j ln(Gamma(a_kj + N_kj) / Gamma(a_kj)) ], with a for alpha.}
 #' `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"` spreads `ess` over the parent configurations that occur; `"bic"` and
 #' `"aic"` are the log-likelihood minus q (r - 1) times half the logarithm of the number of rows, or times one;
 #' `"bge"` is the marginal likelihood of Gaussian data (see section Units of numeric columns). `gamma` adds |parents| ln
-#' `gamma`, and `prior` adds the prior of each parent.
+#' `gamma`, and `prior` adds the log prior of each parent.
 #'
 #' All levels of a factor are counted, even if they do not occur.
 #'
@@ -53,7 +54,7 @@
 #'   numeric and categorical columns. The default is `"bic-cg"` if only some columns are doubles.
 #' @param ess the equivalent sample size of `"bdeu"` and `"bds"`.
 #' @param gamma the prior factor for each edge.
-#' @param prior an object returned by [bn_prior()], or an interface matrix; NULL for none.
+#' @param prior an object returned by [bn_prior()], or an interface matrix (see `bn_prior()`); NULL for none.
 #' @param candidates candidate parents: the number of nodes with the highest mutual information or correlation, a named
 #'   list of names, or a matrix \[from, to\]; by default all nodes.
 #' @param interventions the nodes that were set by an intervention: a list with one entry per row (names, NULL or NA),
@@ -64,11 +65,12 @@
 #' @param control a list of settings that are rarely needed:
 #'   * `plus_one`: whether a set can contain one parent that is not a candidate.
 #'   * `slack`: the difference of scores above which `keep = "sum"` drops a set, in nats.
-#' @param run see [weft_run()]. Both back ends give the same table. Scores "bds", "bge", "bic-cg" and "aic-cg", and sets
-#'   with more than 2^18 combinations of levels, are counted on the CPU. A dry run predicts memory and time.
+#' @param run see [weft_run()]. Both back ends give the same table. The scores "bds", "bge", "bic-cg" and "aic-cg", and
+#'   the scores of sets with more than 2^18 combinations of levels, are computed on the CPU. A dry run predicts memory
+#'   and time.
 #' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` returns `node`, `parents` (joined by ;)
-#'   and `score`. With `dry_run`, the data frame of every dry run (see [weft_run()]), with the number of `sets`, and of
-#'   sets that are counted for several nodes at once, `joint_sets`.
+#'   and `score`. With `dry_run`, the data frame that every dry run returns (see `weft_run()`), with two more columns:
+#'   `sets`, the number of sets, and `joint_sets`, the number of sets that are counted for several nodes at once.
 #' @export
 #' @examples
 #' set.seed(1)

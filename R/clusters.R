@@ -19,8 +19,8 @@
 #'   and are searched in the same way. Null data sets are uniform along each principal axis; for more than 1,000
 #'   samples, half of them are normal, and the kind with the larger p-value counts. A part with a proportion s of the
 #'   samples is tested at level \eqn{0.05 s}, so the probability of any wrong division is about 0.05. Samples along one
-#'   continuous factor, whatever its distribution, samples with different noise, and samples with heavy tails have only
-#'   one mode, and therefore form one group.
+#'   continuous factor with a unimodal distribution, samples with different noise levels, and samples from distributions
+#'   with heavy tails have only one mode, and therefore form one group.
 #'
 #'   The centres of the parts are the starting points of k-means. The same is done in 30 random subsamples of four
 #'   fifths of the samples (at most 2,000). Each sample belongs to the group to which most subsamples assign it;
@@ -28,7 +28,7 @@
 #'   its best match in a subsample, averaged over the subsamples, must be at least 0.5 (below this value, a group counts
 #'   as dissolved, Hennig 2008), and k-means must not turn it into another group. Otherwise the least clear division is
 #'   undone. The order in which valleys are divided may differ between subsamples. A subsample is therefore divided up
-#'   to three times more than the whole set, and then the divisions that agree least with the groups of the whole set
+#'   to three more times than the whole set, and then the divisions that agree least with the groups of the whole set
 #'   are undone.
 #'
 #'   If there are more than 5,000 samples, the tests and the subsamples use 5,000 random ones, and all others are
@@ -39,14 +39,14 @@
 #'
 #' @section Co-clustering: `method = "irm"` groups samples and genes at the same time by the infinite relational model
 #'   ([irm()]), using the 300 genes that vary most. The values of each gene are centred and divided by its standard
-#'   deviation. Levels are replaced by whether they are above the gene's median. This model is for links and counts. If
-#'   genes rise and fall gradually rather than in blocks, it divides them into many groups, and its chains may not
-#'   converge; `converged` says whether they did.
+#'   deviation. Genotypes and other discrete values are replaced by whether they are above the gene's median. If genes
+#'   rise and fall gradually rather than in blocks, it divides them into many groups, and its chains may not converge;
+#'   `converged` says whether they did.
 #'
 #' @param x an object returned by [gene_quality()], data for it, or principal components: an object returned by
 #'   [gene_components()] or [pca()], or a `prcomp` object.
 #' @param k the number of groups of samples; `NULL` to find it by the tests.
-#' @param genes names of genes, or the number of genes to use, those with the largest spread; `NULL` for all genes, or
+#' @param genes names of genes, or the number of genes to use (those with the largest spread); `NULL` for all genes, or
 #'   300 for `method = "irm"`.
 #' @param max_clusters the largest number of groups of samples, and of genes; 30 by default. For `method = "irm"`, see
 #'   [irm()].
@@ -64,7 +64,7 @@
 #'   \item{stability}{a data frame with one row for each number of groups that was considered: `k`; `observed`, the
 #'     depth of the valley of the last division; `null`, the depth that 5 % of null data sets exceed; `p_value` and the
 #'     `level` that it must not exceed; `jaccard`, the Jaccard index in subsamples of the least stable of the k groups
-#'     (`NA` if this was not tried); `kept`}
+#'     (`NA` if this was not tried); `kept`, whether the divisions into k groups were kept}
 #'   \item{gene_cluster}{the group of each gene, or `NULL` if `x` is components without loadings}
 #'   \item{gene_stability}{the same as `stability`, for genes}
 #'   \item{components}{the components used: `x` (the scores) and `share` of the variance}

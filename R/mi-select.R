@@ -28,7 +28,7 @@
 #'
 #' @inheritParams mi_rank
 #' @param k the number of features, at most as many as there are; by default ten, or all if there are fewer.
-#' @param method the name of a method; see the table above.
+#' @param method the name of a method; see the table in Details.
 #' @param unit `"bits"` or `"nats"`; ratios and Gini gains have no unit.
 #' @param ... not used; for an unknown argument, the error suggests the intended one.
 #' @return A data frame of class `weft_selection` with `feature` and `score` in order of selection.

@@ -2,21 +2,22 @@
 #'
 #' `mi_triples()` finds the triples of features that are jointly most informative about a class. The shortest call is
 #' `mi_triples(x, class)`; it returns a data frame of the best triples, best first. The score is
-#' \eqn{I(C; A_i \times A_j \times A_k)}. `mi_tuples()` does the same for tuples of any order among selected features.
+#' \eqn{I(C; A_i \times A_j \times A_k)}{I(C; A_i, A_j, A_k)}. `mi_tuples()` does the same for tuples of any order among
+#' selected features.
 #'
 #' The interaction of a triple is its information minus the information of its best pair,
-#' \eqn{I(C; A_i \times A_j \times A_k) - \max I(C; pair)}. For a larger tuple, the best tuple without one of its
-#' members takes the place of the pair. The interaction is never negative. A device of compute capability 9.0 searches
-#' triples if features have at most five levels and no missing values (or missing values as a level), the class has at
-#' most eight levels, and `top` is at most 524,288. `"auto"` uses the CPU for all others, and `run = "cuda"` stops with
-#' an error. The search is fastest for binary features, followed by features with at most three levels, if the class has
-#' two levels and there are up to 65,535 rows. Such a device also searches tuples of four by their information, if
-#' features have at most three levels and no missing values, the class has two levels, there are up to 65,535 rows, and
-#' `top` is at most 524,288. Other tuples are counted on the CPU.
+#' \eqn{I(C; A_i \times A_j \times A_k) - \max I(C; pair)}{I(C; A_i, A_j, A_k) - max I(C; pair)}. For a larger tuple,
+#' the best tuple without one of its members takes the place of the pair. The interaction is never negative. A device of
+#' compute capability 9.0 searches triples if features have at most five levels and no missing values (or missing values
+#' as a level), the class has at most eight levels, and `top` is at most 524,288. `"auto"` uses the CPU for all others,
+#' and `run = "cuda"` stops with an error. The search is fastest for binary features, followed by features with at most
+#' three levels, if the class has two levels and there are up to 65,535 rows. Such a device also searches tuples of four
+#' by their information, if features have at most three levels and no missing values, the class has two levels, there
+#' are up to 65,535 rows, and `top` is at most 524,288. Other tuples are counted on the CPU.
 #'
-#' There are p(p-1)(p-2)/6 triples, which are 166 million for a thousand features; ten thousand features need a device.
-#' There are 158 million tuples of four among 250 features, which also need a device. The CPU counts tuples one by one,
-#' so select features first, for example the members of the best pairs.
+#' There are p(p-1)(p-2)/6 triples, that is, 166 million for a thousand features; ten thousand features need a device.
+#' There are 159 million tuples of four among 250 features (250 choose 4 is 158,882,750), which also need a device. The
+#' CPU counts tuples one by one, so select features first, for example the members of the best pairs.
 #'
 #' @inheritParams mi_pairs
 #' @inheritSection mi_rank Missing values

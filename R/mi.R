@@ -30,10 +30,10 @@
 #'   `print()` shows how many p-values were computed in each way, and the largest standard error.
 #'
 #' @section Missing values: Every score is computed from one set of rows. With `na = "fail"` (the default), the function
-#'   stops with an error if there are missing values, and names their columns. `"drop"` removes, for each feature, the
-#'   rows in which the feature or the class is missing; the entropies are computed from the same rows. `"level"` treats
-#'   missing values as an additional level of the feature. Rows with a missing class are removed with `"drop"` and
-#'   `"level"`.
+#'   stops with an error if there are missing values, and names their columns. `"drop"` removes, for each score, the
+#'   rows in which one of its features or the class is missing; the entropies are computed from the same rows. `"level"`
+#'   treats missing values as an additional level of the feature. Rows with a missing class are removed with `"drop"`
+#'   and `"level"`.
 #'
 #' @section Permutation test: With `permutations = B`, the class labels are permuted among the rows B times.
 #'   `p_permutation` is (1 + number of permutations in which the feature scores at least as much) / (B + 1). `p_fwer`
@@ -43,13 +43,13 @@
 #' @section Back ends: Most of the run time of a ranking is spent reading the input, so `"auto"` keeps it on the CPU. A
 #'   pack is ranked on the CPU only, and `run = "cuda"` then stops with an error. Permutations run on either back end.
 #'
-#' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
-#'   whole-number matrix, a sparse Matrix, a DelayedMatrix, a SummarizedExperiment (features in its rows), or a pack
-#'   made by [mi_pack()] (in which case `class`, `na` and `assay` must be omitted). A feature can have at most 65,535
-#'   levels.
+#' @param x features in columns: a data frame of factors, logicals, characters or whole numbers (or, with `bins`, of any
+#'   numeric columns), an integer, raw or whole-number matrix, a sparse Matrix, a DelayedMatrix, a SummarizedExperiment
+#'   (features in its rows), or a pack made by [mi_pack()] (in which case `class`, `na` and `assay` must be omitted). A
+#'   feature can have at most 65,535 levels.
 #' @param class a factor or vector of categories, one value per row; for a SummarizedExperiment, it can also be the name
 #'   of a column in its `colData`.
-#' @param na the treatment of missing values; see section Missing values.
+#' @param na the treatment of missing values; see section Missing values of [mi_rank()].
 #' @param unit `"bits"` or `"nats"`.
 #' @param bins the number of bins of equal frequency into which numeric columns are first cut; see [discretize()].
 #' @param permutations the number of label permutations; 0 for no permutation test.

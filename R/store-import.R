@@ -12,13 +12,13 @@
 #'
 #'   From disk:
 #'   * Matrix Market text (`.mtx`, also compressed as `.gz`, `.bz2` or `.xz`);
-#'   * folders of 10x Genomics with the files `matrix.mtx`, `barcodes.tsv` and `features.tsv` (or `genes.tsv`);
+#'   * 10x Genomics folders with the files `matrix.mtx`, `barcodes.tsv` and `features.tsv` (or `genes.tsv`);
 #'   * with the package rhdf5, AnnData's `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`,
 #'     see [store_data()]; also in the layout before AnnData 0.7), 10x Genomics' `.h5`, and `.loom`;
-#'   * folders of Zarr, versions 2 and 3, as AnnData writes them, which give the same store as an `.h5ad` file of the
+#'   * Zarr folders (versions 2 and 3), as AnnData writes them, which give the same store as an `.h5ad` file of the
 #'     same data. Their chunks may be plain or compressed by Blosc, gzip, zlib or LZ4, and by Zstandard if libzstd was
 #'     found when weft was installed (`weft_sitrep()$build`);
-#'   * folders of BPCells, packed or not.
+#'   * BPCells folders, packed or not.
 #'
 #'   If `X` of an `.h5ad` file contains negative values, as scaled data do, its raw values are imported instead, with a
 #'   warning. `layer` makes the choice explicit.
@@ -35,7 +35,7 @@
 #' @param x the data to import; see section Supported data.
 #' @param path the file to write.
 #' @param samples whether samples are in the `"rows"` or `"columns"` of `x`. The default is rows, but columns for a
-#'   SummarizedExperiment, for files of 10x Genomics and for BPCells.
+#'   SummarizedExperiment, for 10x Genomics files and for BPCells folders.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param layer for an `.h5ad` file or a Zarr folder: `"X"`, `"raw"` or the name of a layer; for a `.loom` file: the
 #'   name of a layer.

@@ -5,22 +5,22 @@
 #'
 #' `gene_quality()` prepares expression data for the analysis. It removes genes and samples without information,
 #' normalises counts, adjusts for batches and covariates, imputes missing values, and records all changes. It is the
-#' first step of [gene_network()]. The shortest call is `gene_quality(x, class)`. The result can be passed as `x` to the
+#' first step of [gene_network()]. A typical call is `gene_quality(x, class)`. The result can be passed as `x` to the
 #' functions for the other steps.
 #'
 #' @section Steps:
 #' 1. Genes without names are named, and duplicated names are made unique.
 #' 2. Genes with a proportion of missing values above `max_missing` are removed, and then samples with a proportion
 #'    above `max_missing_samples`. Samples without any counts are also removed.
-#' 3. Constant genes are removed, and genes with the same value in more than `max_same` of the samples. The default is
-#'    95 %; for counts of single cells, a gene is kept if at least ten cells have other values. Genotypes and other
-#'    whole numbers with at most five different values are only removed if they are constant.
+#' 3. Constant genes are removed, as are genes with the same value in more than the proportion `max_same` of the
+#'    samples. The default is 95 %; for counts of single cells, a gene is kept if at least ten cells have other values.
+#'    Genotypes and other whole numbers with at most five different values are only removed if they are constant.
 #' 4. In bulk counts, genes with low counts are removed. A gene is kept if it is expressed in as many samples as the
 #'    smallest class contains. If this class has more than ten samples, ten plus 70 % of its other samples are required;
 #'    without a class, a fifth of all samples. A gene is expressed in a sample if its counts per million are at least
-#'    those of `min_count` counts in a sample of median total.
+#'    those of `min_count` counts in a sample with the median library size.
 #'
-#'    `transform = "auto"` then recognises the scale of the data. Raw counts (whole numbers, some above 50 or many
+#'    `transform = "auto"` recognises the scale of the data. Raw counts (whole numbers, some above 50 or many
 #'    zeros) are transformed to log2 counts per million, after adding half a count. Shallow counts with many zeros, as
 #'    from single cells, are transformed to log2(1 + x / size factor); the size factor of a sample is its total divided
 #'    by the mean total. Positive values with a long tail are transformed to log2(1 + x). Data that are already on a log
@@ -31,7 +31,8 @@
 #'    Tests of genes use the unadjusted values `measured`, with batches and covariates in the model. The class is not in
 #'    the model for the adjustment. If it were, errors of the batch means would appear as differences between classes
 #'    when batch and class are confounded. Without it, `x` shows smaller differences between classes if they are
-#'    confounded with batches. A warning reports if batches and covariates explain at least half of the class.
+#'    confounded with batches. A warning is given if batches and covariates explain at least half of the variation in
+#'    the class.
 #' 6. Missing values are imputed. `"components"` uses the least-squares fit of up to three components ([pca()] with
 #'    `na = "em"`). `"median"` uses the median of the gene, or the most frequent value for genotypes. `"auto"` uses
 #'    components for up to two million values.
@@ -52,7 +53,7 @@
 #'   values. If there is any confounding, differences between classes are only suggestive.
 #'
 #' @param x expression data with samples in rows and genes in columns: a numeric matrix, data frame, sparse Matrix or
-#'   DelayedMatrix. Alternatively, a SummarizedExperiment or SingleCellExperiment, which have genes in rows, or a result
+#'   DelayedMatrix. Alternatively, a SummarizedExperiment or SingleCellExperiment, which has genes in rows, or a result
 #'   of [gene_cells()], whose metacells are the samples.
 #' @param class one category per sample, or the name of a column of `colData(x)`. `NULL` if there are no groups.
 #' @param batch the batch of each sample, in the same form as `class`.
@@ -69,7 +70,8 @@
 #'   column of `rowData(x)`. By default, a column such as `description` or `gene_title` is used.
 #' @param assay the name or number of an assay of a SummarizedExperiment.
 #' @param transform,impute see Steps.
-#' @param min_count for bulk counts, the minimum count in a sample of median total; 0 keeps all genes. See Steps.
+#' @param min_count for bulk counts, the minimum count in a sample with the median library size; 0 keeps all genes. See
+#'   Steps.
 #' @param control a list of rarely used settings:
 #'   * `max_missing`, `max_missing_samples`: the maximum proportion of missing values of a gene or a sample.
 #'   * `max_same`: the maximum proportion of samples with the same value; for `NULL`, see Steps.
@@ -78,9 +80,10 @@
 #' @return A list of class `weft_quality` with these elements:
 #'   * `x`: the complete matrix, which `as.matrix()` returns.
 #'   * `class`, `batch`, `covariates`: the design of the remaining samples.
-#'   * `kind`: `"expression"` or `"levels"`. `scale`: the specified or recognised scale of the data.
-#'   * `measured`: `x` before batches and covariates were removed and missing values were imputed, if it differs from
-#'   `x`.
+#'   * `kind`: `"expression"`, or `"levels"` for genotypes and other discrete values. `scale`: the specified or
+#'     recognised scale of the data.
+#'   * `measured`: `x` before the effects of batches and covariates were removed and missing values were imputed, if it
+#'   differs from `x`.
 #'   * `counts`: the counts of the genes of `x`, if the data are counts.
 #'   * `confounding`: a data frame with the columns `kind`, `text` and `p`.
 #'   * `log`: a data frame with one row per change and the columns `step`, `genes`, `samples` and `what`.
@@ -88,7 +91,8 @@
 #'     and `missing`. For genes, there are also `median`, `mad` and, if known, `symbol`, `representative` (whether the
 #'     column represents its gene) and `description`.
 #'   * `imputed`: the number of imputed values.
-#'   * `before`: if batches or covariates were removed, the scores of the samples on up to five components before that.
+#'   * `before`: if effects of batches or covariates were removed, the scores of the samples on up to five components
+#'     before the removal.
 #' @seealso [gene_network()]
 #' @export
 #' @examples

@@ -7,7 +7,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'
 #' `gene_network()` runs a complete analysis of gene expression data in one call. It finds differentially expressed
 #' genes, pairs of genes that distinguish the classes only together, a network of genes, groups of samples and genes,
-#' and outliers. The shortest call is `gene_network(x, class)`. The result can be printed, plotted and converted to data
+#' and outliers. A typical call is `gene_network(x, class)`. The result can be printed, plotted and converted to data
 #' frames, and [weft_report()] writes a report on it.
 #'
 #' @section Design: `class` defines the groups that are compared. `batch` and `covariates` are other variables that
