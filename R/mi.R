@@ -17,8 +17,8 @@
 #'   valid even with few rows, rare levels or classes of unequal size, for which the \eqn{\chi^2} approximation gives
 #'   far too many significant features. Unlike a permutation p-value, it has no lower limit. How it is computed depends
 #'   on the table:
-#'   * If every expected cell count is at least 100 (with two levels and two classes, 1,000), G with Williams'
-#'     correction (1976) is compared with \eqn{\chi^2} down to 1e-20. A \eqn{\chi^2} p-value above 0.1 is also kept if
+#'   * If all expected cell counts are at least 100 (1,000 with two levels and two classes), G with the correction of
+#'     Williams (1976) is compared with \eqn{\chi^2} down to 1e-20. A \eqn{\chi^2} p-value above 0.1 is also kept if
 #'     every expected cell count is at least 5.
 #'   * Otherwise, if at most about ten thousand tables have the same margins, all of them are enumerated, and p is
 #'     exact.
