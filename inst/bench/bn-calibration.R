@@ -29,11 +29,18 @@ seen_truth <- function(dag, kept) {
   dag[kept, kept] != 0
 }
 
-gaussian <- function(set, n, p, kept) {
-  set.seed(set)
+# 1.25 parents a node on average; parents come before their children.
+random_dag <- function(p) {
   names <- sprintf("v%02d", seq_len(p))
   dag <- matrix(0, p, p, dimnames = list(names, names))
   dag[upper.tri(dag)] <- stats::runif(p * (p - 1) / 2) < 2.5 / (p - 1)
+  dag
+}
+
+gaussian <- function(set, n, p, kept) {
+  set.seed(set)
+  dag <- random_dag(p)
+  names <- colnames(dag)
   x <- matrix(0, n, p, dimnames = list(NULL, names))
   for (j in seq_len(p)) {
     parents <- which(dag[, j] != 0)
@@ -47,9 +54,8 @@ gaussian <- function(set, n, p, kept) {
 # Effects that no line follows: each parent acts by a sine, a square or a step, so that the model of every way is wrong.
 nonlinear <- function(set, n, p, kept) {
   set.seed(set)
-  names <- sprintf("v%02d", seq_len(p))
-  dag <- matrix(0, p, p, dimnames = list(names, names))
-  dag[upper.tri(dag)] <- stats::runif(p * (p - 1) / 2) < 2.5 / (p - 1)
+  dag <- random_dag(p)
+  names <- colnames(dag)
   x <- matrix(0, n, p, dimnames = list(NULL, names))
   shapes <- list(function(v) 1.5 * sin(2 * v), function(v) v^2 - 1, function(v) 1.5 * (v > 0.5))
   for (j in seq_len(p)) {

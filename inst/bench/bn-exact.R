@@ -1,8 +1,8 @@
 # Exact answers from all subsets on a device: seconds, and whether they are right.
 #   Rscript inst/bench/bn-exact.R [nodes = 30,33,34] [devices = 0] [gigabytes of each device = all]
 # The nodes are two halves without edges between them, so that the best network is the two halves' best networks, the
-# probability of every edge under a uniform prior over orders is that of its half alone, and the number of orders is
-# choose(p, p / 2) times the product of both numbers. The halves are computed on the CPU. Subsets that the devices do
+# probability of every edge under a uniform prior over orders is the same as in its half alone, and the number of orders
+# is choose(p, p / 2) times the product of both numbers. The halves are computed on the CPU. Subsets that the devices do
 # not hold are kept by the host: try it with few gigabytes.
 suppressPackageStartupMessages(library(weft))
 source("inst/bench/bench.R")

@@ -8,8 +8,8 @@
 # and on two others on average; all seen, or one in three hidden. conditions: 8 nodes, three conditions of 40 rows and a
 # reference of 120; each condition moves the mean of one or two nodes by one to two standard deviations, by .3 to .6
 # ("weak") or not at all ("none"), or changes their slopes too ("free"). For targets that are called at .5, .9 and
-# .99, the level is the proportion of other nodes that are called, the power that of targets, with standard errors
-# between sets.
+# .99, the level is the proportion of other nodes that are called, and the power is the proportion of targets that are
+# called, with standard errors between sets.
 suppressPackageStartupMessages(library(weft))
 source("inst/bench/bench.R")
 given <- commandArgs(TRUE)

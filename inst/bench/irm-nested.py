@@ -1,7 +1,7 @@
 # A nested partition by graph-tool's entropy() of the nested, degree-corrected block model, and the best that graph-tool
 # finds in ten runs, with its seconds.
 # python3 irm-nested.py FOLDER nodes directed|undirected [runs]   FOLDER: links.csv, levels.csv (numbers from 0)
-# python3 irm-nested.py collection NAME FOLDER   writes a graph that comes with graph-tool: links.csv, and nodes and kind
+# python3 irm-nested.py collection NAME FOLDER   writes a graph of graph-tool: links.csv, and nodes and kind
 import sys, time, warnings
 import numpy as np
 

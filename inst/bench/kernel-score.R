@@ -10,18 +10,21 @@
 #   mise            mean integrated square errors over those of kde(), 1 to 64 dimensions, three densities
 library(weft)
 source("inst/bench/bench.R")
-given <- c(commandArgs(TRUE), "mise")
+given <- commandArgs(TRUE)
+if (!length(given)) given <- "mise"
 machine_line()
 set.seed(1)
 
-if (given[1] == "speed") {
-  scale <- as.numeric(c(given[2], 1)[1])
-  if (is.na(scale)) scale <- 1
+if (given[1] %in% c("speed", "debiased")) {
+  scale <- if (length(given) > 1) as.numeric(given[2]) else 1
   n <- round(1e6 * scale)
   d <- 16L
   x <- matrix(rnorm(n * d), n)
   q <- matrix(rnorm(round(131072 * scale) * d), ncol = d)
   h <- n^(-1 / (d + 8))
+}
+
+if (given[1] == "speed") {
   backend <- if (nrow(weft_devices())) "cuda" else "cpu"
   kernel_gradient(q[1:100, ], x[1:1000, ], bandwidth = h, run = backend)
   seconds <- vapply(1:3, function(i) system.time(g <<- kernel_gradient(q, x, bandwidth = h, run = backend))[[3]], 0)
@@ -43,13 +46,6 @@ if (given[1] == "speed") {
 }
 
 if (given[1] == "debiased") {
-  scale <- as.numeric(c(given[2], 1)[1])
-  if (is.na(scale)) scale <- 1
-  n <- round(1e6 * scale)
-  d <- 16L
-  x <- matrix(rnorm(n * d), n)
-  q <- matrix(rnorm(round(131072 * scale) * d), ncol = d)
-  h <- n^(-1 / (d + 8))
   devices <- weft_devices()
   backend <- if (nrow(devices)) "cuda" else "cpu"
   timed <- function(work) system.time(work)[["elapsed"]]
