@@ -9,7 +9,8 @@ mkdir -p "$folder"; folder=$(cd "$folder" && pwd)
 cd "$(dirname "$0")/.."
 work=$(mktemp -d); trap 'rm -rf "$work"' 0
 mkdir "$work/lib" "$work/source"
-git archive HEAD | tar -x -C "$work/source"
+{ git archive HEAD 2>/dev/null || tar -c --exclude='*.o' --exclude='*.so' --exclude=Makevars -- *; } | # or of a copy
+  tar -x -C "$work/source"
 jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
 WEFT_CUDA=yes WEFT_CUDA_ARCH=$arch WEFT_MPI=no WEFT_TESTS=no MAKEFLAGS=-j$jobs \
   R CMD INSTALL --no-test-load --no-docs -l "$work/lib" "$work/source" >"$work/log" 2>&1 || {
