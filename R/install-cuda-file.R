@@ -49,11 +49,16 @@ agreed_to_object <- function(from, ask) {
 }
 
 fetch_file <- function(from, to, quiet) {
-  status <- tryCatch(utils::download.file(from, to, mode = "wb", quiet = quiet), error = identity, warning = identity)
-  if (!identical(as.integer(status)[1L], 0L)) {
-    abort_input(sprintf("%s could not be fetched.", from),
-                x = if (inherits(status, "condition")) plain_text(conditionMessage(status)))
-  }
+  old <- options(timeout = max(3600, getOption("timeout")))
+  on.exit(options(old))
+  why <- character()
+  status <- withCallingHandlers(
+    tryCatch(utils::download.file(from, to, mode = "wb", quiet = quiet), error = function(e) 1L),
+    warning = function(w) {
+      why <<- c(why, conditionMessage(w))
+      invokeRestart("muffleWarning")
+    })
+  if (status != 0L) abort_input(sprintf("%s could not be fetched.", from), x = plain_text(paste(why, collapse = "; ")))
   to
 }
 

@@ -179,6 +179,15 @@ test_that("an object from a file is installed without a compiler, make, Python o
   expect_false(file.exists(object))
 })
 
+test_that("an address from which nothing comes is named, with the reason", {
+  skip_if_not(nzchar(system.file("cuda", "sources.tar.xz", package = "weft")), "no sources in this installation")
+  there <- machine("nvidia-smi" = "exit 9")
+  expect_error(suppressMessages(weft_install_cuda(from = "https://127.0.0.1:1/object.tar.xz", ask = FALSE)),
+               "127[.]0[.]0[.]1:1/object.tar.xz could not be fetched.*connect", class = "weft_error_input")
+  expect_error(suppressMessages(weft_install_cuda(from = "http://127.0.0.1:1/object.tar.xz", ask = FALSE)),
+               "must be a folder", class = "weft_error_input")
+})
+
 test_that("an archive that was changed, holds something else or is of another version is refused", {
   skip_if_not(nzchar(system.file("cuda", "sources.tar.xz", package = "weft")), "no sources in this installation")
   there <- machine("nvidia-smi" = "exit 9")
