@@ -15,15 +15,19 @@
 #'   print(h)
 #'   weft_free(h)
 #' }
-weft_upload <- function(x, precision = c("double", "single")) {
+weft_upload <- function(x, precision = c("double", "single"), devices = NULL) {
   need_args("x")
   precision <- check_choice(precision, c("double", "single"), "precision")
+  if (is_resident_store(x)) abort_input("`x` must be a matrix or a store in a file.", x = "It is on the device already.")
+  if (inherits(x, "weft_store")) return(upload_store(x, devices))
   if (!is.matrix(x) || !is.numeric(x)) {
-    abort_input("`x` must be a numeric matrix.", x = paste0("It is ", describe(x), "."))
+    abort_input("`x` must be a numeric matrix or a `weft_store()`.", x = paste0("It is ", describe(x), "."))
   }
   if (!is.double(x)) storage.mode(x) <- "double"
   choose_backend("cuda")
-  pointer <- .Call(C_weft_upload, x, precision == "single", run_control("cuda", task = "Uploading"))
+  on <- if (is.null(devices)) first_device() else devices_for(devices, "cuda")
+  if (length(on) > 1L) abort_input("A matrix must be uploaded to one device.", x = "Only stores are divided.")
+  pointer <- .Call(C_weft_upload, x, precision == "single", run_control("cuda", task = "Uploading", devices = on))
   structure(class = "weft_device_matrix",
             list(pointer = pointer, dim = dim(x), dimnames = dimnames(x), precision = precision))
 }
@@ -33,6 +37,10 @@ weft_upload <- function(x, precision = c("double", "single")) {
 weft_free <- function(handle) {
   need_args("handle")
   pointer <- handle_pointer(handle)
+  if (is_resident_store(handle)) {
+    pointer <- handle_part(handle, "resident")[["pointer"]]
+    if (typeof(pointer) == "externalptr") return(invisible(.Call(C_weft_panels_free, pointer)))
+  }
   if (inherits(handle, "weft_mi_pack") && !is.null(pointer)) return(invisible(.Call(C_weft_mi_pack_free, pointer)))
   if (inherits(handle, "weft_device_matrix") && !is.null(pointer)) return(invisible(.Call(C_weft_free, pointer)))
   abort_input("`handle` must be an object returned by `weft_upload()` or `mi_pack()`.",

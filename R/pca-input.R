@@ -4,7 +4,8 @@
 #   "sparse"    a list of dgCMatrix, blocks of rows
 #   "blocks"    a function(i) that reads block i of rows or columns
 #   "stored"    a function(i) that reads block i of rows as the slots p, i, x of a dgCMatrix; `values`: how many in all;
-#               for_device() makes it a source in larger blocks with packed(i), which reads one for a device to unpack
+#               for_device() makes it a source in larger blocks with packed(i), which reads one for a device to unpack;
+#               with `devices`, which have the blocks, packed says which (kept_source())
 #   "resident"  the pointer of a weft_upload() handle
 #   "genotypes" what genotype_columns() makes of a plink_file(); `missing`: what stands for missing ones, by columns
 
@@ -110,6 +111,7 @@ plink_source <- function(x, block_size) {
 # A store that fits is a sparse matrix; else runs of its blocks are read again for each pass. What data() and packed()
 # return is overwritten by their next call.
 store_source <- function(x, block_size, arg, threads) {
+  if (is_resident_store(x)) return(kept_source(x, arg))
   file <- open_store(x)
   recipe <- unclass(x)$recipe
   values <- file$about$block_values * recipe$share
@@ -197,7 +199,10 @@ kind_in_words <- function(kind) {
     genotypes = "genotypes in a file")[[kind]]
 }
 
-column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, native_source(source), weights, control)
+column_moments <- function(source, weights, control = NULL) {
+  if (!is.null(source$devices)) return(kept_moments(source, weights))
+  .Call(C_weft_pca_moments, native_source(source), weights, control)
+}
 
 # ---- centre, scale and weights ----
 

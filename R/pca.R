@@ -86,14 +86,16 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   }
   plan <- pca_plan(source, k, method, run$threads, alone = is.null(ranks))
   if (!is.null(ranks)) plan$methods[] <- ranks_gather(plan$methods[["cpu"]])[[1L]] # whatever the back end
-  chosen <- if (source$kind == "resident") choose_resident(run$backend)
+  kept <- !is.null(source$devices)
+  chosen <- if (kept || source$kind == "resident") choose_resident(run$backend, kept)
             else choose_backend(run$backend, plan$cost)
   report_backend(chosen, run)
   if (run$dry_run) {
     chosen$plan <- plan$cost
     return(dry_plan("pca", chosen))
   }
-  on <- devices_of_rows(run_but(run, backend = chosen$name), source, method, na, chosen$divided)
+  on <- if (kept) devices_of_kept(run, source, method, na)
+        else devices_of_rows(run_but(run, backend = chosen$name), source, method, na, chosen$divided)
   source <- cut_blocks(source, length(on))
   if (chosen$name == "cuda" && !is.null(source$for_device)) source <- source$for_device()
   control <- run_control(chosen$name, run$threads, run$progress, source$names %||% NULL, "Principal components", on)
@@ -150,11 +152,12 @@ default_tolerance <- function(by_vectors, stop, na) {
   if (stop == "paper") 1e-7 else if (na == "em" || by_vectors) 1e-8 else 1e-12
 }
 
-choose_resident <- function(backend) {
+choose_resident <- function(backend, store = FALSE) {
   if (identical(backend %||% weft_backend(), "cpu")) {
-    abort_input("A handle from `weft_upload()` needs `run = \"cuda\"`.", i = "`as.matrix()` copies it into memory.")
+    abort_input("A handle from `weft_upload()` needs `run = \"cuda\"`.",
+                i = if (store) "`weft_store()` opens the file." else "`as.matrix()` copies it into memory.")
   }
-  list(name = "cuda", reason = "the matrix is on the device")
+  list(name = "cuda", reason = if (store) "the store is on the device" else "the matrix is on the device")
 }
 
 # list(methods = c(cpu, cuda), cost = what either back end takes (R/plan.R), gives_way): src/pca/plan.c chooses. A
@@ -164,7 +167,7 @@ pca_plan <- function(source, k, method, threads, alone = TRUE) {
                   source$n * source$p)
   plan <- ask_pca_plan(source$kind, method, list(n = source$n, p = source$p, cells = cells, k = k, threads = threads,
                                                  shared = !alone))
-  if (!fits_device(plan$cost$device_bytes)) plan$cost$cuda <- Inf
+  if (is.null(source$devices) && !fits_device(plan$cost$device_bytes)) plan$cost$cuda <- Inf
   plan
 }
 

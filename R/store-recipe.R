@@ -57,5 +57,5 @@ with_recipe <- function(x, found, goal, log, genes) {
                   if (is.null(genes)) "" else sprintf("; %d of %.0f columns", length(genes), parts$p))
   size <- as.double(ifelse(found$rows > 0, found$rows / goal, 1))
   parts$recipe <- list(size = size, log1p = log, columns = genes, share = kept, what = what)
-  structure(parts, class = "weft_store")
+  structure(parts, class = class(x))
 }

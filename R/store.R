@@ -204,12 +204,17 @@ as.matrix.weft_store <- function(x, ...) {
 # ---- sums ----
 
 store_sums <- function(x, skip_missing = FALSE) {
+  if (sums_on_devices(x)) return(kept_sums(x))
+  file_sums(x, skip_missing)
+}
+
+file_sums <- function(x, skip_missing = FALSE) {
   file <- open_store(x)
   memory_errors(.Call(C_weft_store_sums, file$pointer, zero_based(unclass(x)$recipe$columns), file$recipe,
                       check_flag(skip_missing, "na.rm"), run_control(task = "Adding up")))
 }
 
-methods::setOldClass("weft_store")
+methods::setOldClass(c("weft_resident_store", "weft_store"))
 
 # Sums or means of one side ("rows" or "columns"), under its names.
 store_side <- function(x, side, na.rm, mean = FALSE) {
@@ -218,7 +223,7 @@ store_side <- function(x, side, na.rm, mean = FALSE) {
   found <- store_sums(x, na.rm)
   out <- found[[side]]
   if (mean) {
-    missing <- if (na.rm) store_sums(x)[[counts]] - found[[counts]] else 0
+    missing <- if (na.rm && !sums_on_devices(x)) store_sums(x)[[counts]] - found[[counts]] else 0
     out <- out / (dim(x)[3L - k] - missing)
   }
   stats::setNames(out, dimnames(x)[[k]])
@@ -230,7 +235,7 @@ store_side <- function(x, side, na.rm, mean = FALSE) {
 #' @export
 summary.weft_store <- function(object, ...) {
   about <- open_store(object)$about
-  sums <- store_sums(object, skip_missing = TRUE)
+  sums <- file_sums(object, skip_missing = TRUE)
   values <- stored_values(object)
   structure(class = "summary.weft_store", list(
     path = unclass(object)$path, dim = dim(object), values = values, bytes = about$bytes,

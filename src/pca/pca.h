@@ -36,6 +36,7 @@ typedef struct weft_pca_panel {
 } weft_pca_panel;
 
 struct weft_packed_panel;
+struct weft_resident_choice;
 
 /* The data as panels that tile it by rows or by columns. `fetch` gives one, valid until the next is asked for, or for
  * ever when `stays`; `packed`, where it is not NULL, gives the same one for a device to unpack
@@ -48,6 +49,7 @@ typedef struct weft_pca_data {
   const weft_device_matrix *resident; /* instead of panels */
   const struct weft_pca_ranks *ranks; /* who has the other rows; NULL: all are here */
   weft_status (*packed)(weft_ctx *ctx, void *source, size_t index, const struct weft_packed_panel **out);
+  const struct weft_resident_choice *kept; /* where packed panels stay on devices: the `source` */
 } weft_pca_data;
 
 /* The rows of X shared among ranks, each with its own as `data`; see engines/ranks.c. Calls that every rank makes. A
@@ -195,6 +197,7 @@ typedef struct weft_pca_job {
 typedef struct weft_pca_result {
   double *d;        /* k; exactly 0 beyond the numerical rank */
   double *u, *v;    /* n × k, p × k; over ranks u has this one's rows where p is at most the rows of all, else all */
+  size_t ld;        /* rows of the array that u lies in, for krylov and gram; 0: n */
   double *residual; /* k: as `tol` */
   int32_t *iterations;    /* k */
   int32_t *converged;     /* k */

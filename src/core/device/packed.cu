@@ -204,9 +204,9 @@ done:
   return st;
 }
 
-/* Sends a packed panel and unpacks it into compressed columns on the device (starts: p + 1, rows and values:
- * x->stored), a group of blocks at a time, to bound what lies in between. *sound is 0 where a place lies outside: the
- * panel is damaged. */
+/* Sends a packed panel, without what is there already, and unpacks it into compressed columns on the device (starts:
+ * p + 1, rows and values: x->stored), a group of blocks at a time, to bound what lies in between. *sound is 0 where a
+ * place lies outside: the panel is damaged. */
 weft_status weft_unpack(weft_unpacking *unpacking, const weft_packed_panel *x, int32_t *starts, int32_t *rows,
                         double *values, int *sound)
 {
@@ -222,7 +222,7 @@ weft_status weft_unpack(weft_unpacking *unpacking, const weft_packed_panel *x, i
     if (entries > most) most = entries;
   }
   WEFT_TRY(give_room(unpacking, x->size, most + 1));
-  on.bytes = unpacking->bytes;
+  on.bytes = x->there ? (const uint8_t *) x->there : unpacking->bytes;
   on.size = x->at_size ? (const double *) (unpacking->bytes + x->at_size) : NULL;
   on.first = (const uint32_t *) (unpacking->bytes + x->at_first);
   on.place = (const uint32_t *) (unpacking->bytes + x->at_place);

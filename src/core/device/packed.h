@@ -33,6 +33,7 @@ typedef struct weft_packed_panel {
   size_t row, n, p, blocks, stored;
   uint8_t *bytes; /* all that follows, where the block table is first */
   size_t size;
+  const void *there; /* where the device has the block table and the streams already (resident.h); else NULL */
   uint64_t at_size, at_first, at_place; /* double (0: nothing is divided), uint32_t, uint32_t */
   int log1p;
 } weft_packed_panel;
@@ -49,6 +50,23 @@ typedef struct weft_packed {
   weft_arena mem;
   weft_ctx own; /* of that memory, which outlives a call */
 } weft_packed;
+
+/* Room for `bytes` bytes at x->panel.bytes, kept for the panels that follow: new pages would take longer than reading
+ * into them. weft_packed_end() gives it back (panels.c). */
+weft_status weft_packed_room(weft_ctx *ctx, weft_packed *x, size_t bytes);
+void weft_packed_end(weft_packed *x);
+
+/* From how many entries column j of block b has, at place[(b + 1) p + j], to where they go; panel->stored is how many
+ * there are, and more than `most` are refused. */
+weft_status weft_packed_places(weft_ctx *ctx, weft_packed_panel *panel, double most);
+
+/* Places behind one another, each for words of up to eight bytes. */
+static inline uint64_t weft_packed_reserve(uint64_t *at, uint64_t bytes)
+{
+  const uint64_t here = *at;
+  *at += (bytes + 7) / 8 * 8;
+  return here;
+}
 
 #ifdef __cplusplus
 }

@@ -44,6 +44,11 @@
   R(C_weft_download, 2) \
   R(C_weft_free, 1) \
   R(C_weft_resident, 1) \
+  R(C_weft_panels_begin, 2) \
+  R(C_weft_panels_add, 4) \
+  R(C_weft_panels_about, 1) \
+  R(C_weft_panels_counts, 2) \
+  R(C_weft_panels_free, 1) \
   R(C_weft_sparse_problem, 2) \
   R(C_weft_plain_columns, 1) \
   R(C_weft_set_attributes, 2) \
@@ -64,7 +69,8 @@
 #ifdef WEFT_TESTS
 /* clang-format off */
 # define TEST_ROUTINES(R) \
-   R(C_weft_bits_test, 2) R(C_weft_mi_blocks_test, 4) R(C_weft_store_packed_test, 1)
+   R(C_weft_bits_test, 2) R(C_weft_mi_blocks_test, 4) R(C_weft_store_packed_test, 1) \
+   R(C_weft_panels_test, 3)
 /* clang-format on */
 #else
 #  define TEST_ROUTINES(R)

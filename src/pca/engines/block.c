@@ -482,6 +482,17 @@ done:
   return st;
 }
 
+/* b far vectors to the host, where those that are rows may lie in a taller array. */
+static weft_status get_far(weft_pca_run *run, const double *s_from, size_t b, double *to)
+{
+  weft_status st = WEFT_OK;
+  const size_t far = run->far, ld = run->near_is_rows || !run->out->ld ? far : run->out->ld;
+  if (ld == far) return run->ops->get(run->space, to, s_from, far * b);
+  for (size_t j = 0; j < b; j++) WEFT_TRY(run->ops->get(run->space, to + j * ld, s_from + j * far, far));
+done:
+  return st;
+}
+
 /* Copies U and V of the k triplets to the host. */
 static weft_status deliver(krylov *engine)
 {
@@ -492,7 +503,7 @@ static weft_status deliver(krylov *engine)
   WEFT_TRY(rotate(engine, engine->s_p, run->near, engine->right, k));
   WEFT_TRY(rotate(engine, engine->s_q, run->far, engine->left, k));
   WEFT_TRY(run->ops->get(run->space, near, engine->s_p, run->near * k));
-  WEFT_TRY(run->ops->get(run->space, far, engine->s_q, run->far * k));
+  WEFT_TRY(get_far(run, engine->s_q, k, far));
   memcpy(run->out->d, engine->values, k * sizeof *engine->values);
 done:
   return st;

@@ -32,7 +32,7 @@ static void cut_at_rank(const weft_pca_run *run)
 static void orient_one(const weft_pca_run *run, const double *factor, size_t j)
 {
   const size_t n = run->n, p = run->p;
-  double *v = run->out->v + j * p, *u = run->out->u + j * n, largest = 0;
+  double *v = run->out->v + j * p, *u = run->out->u + j * (run->out->ld ? run->out->ld : n), largest = 0;
   size_t at = 0;
   if (run->out->d[j] > 0)
     for (size_t i = 0; i < p; i++)

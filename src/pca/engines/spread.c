@@ -3,9 +3,11 @@
  * rows are needed.
  *
  *   dense    a run of rows of the whole matrix
- *   sparse   a run of its blocks of rows */
+ *   sparse   a run of its blocks of rows
+ *   kept     the panels that the part's device has (core/device/resident.h) */
 #include <string.h>
 #include "core/call/arena.h"
+#include "core/device/resident.h"
 #include "core/together/exchange.h"
 #include "core/together/spread.h"
 #include "pca/pca.h"
@@ -44,19 +46,41 @@ static weft_status fetch_part(weft_ctx *ctx, void *source, size_t index, weft_pc
 /* One device's part: the decomposition with its rows as data and the other parts as ranks. */
 static weft_status run_part(weft_ctx *ctx, size_t part, void *data)
 {
+  weft_status st;
   spread_job *job = data;
   part_source source = { job, part };
+  weft_resident_choice kept;
   weft_pca_ranks ranks = job->ranks;
   weft_pca_form form = *job->form;
   weft_pca_data own = *job->data;
+  memset(&kept, 0, sizeof kept);
   ranks.first = job->first_row[part];
   own.n = job->first_row[part + 1] - job->first_row[part];
   own.panels = own.sparse ? job->first_panel[part + 1] - job->first_panel[part] : 1;
   own.fetch = fetch_part;
   own.source = &source;
   own.ranks = &ranks;
+  if (own.kept) {
+    kept = *own.kept;
+    kept.part = part;
+    memset(&kept.to, 0, sizeof kept.to);
+    own.kept = &kept;
+    own.source = &kept;
+  }
   if (form.row) form.row += job->first_row[part];
-  return weft_pca(ctx, job->ops, &own, &form, job->job, &job->out[part]);
+  st = weft_pca(ctx, job->ops, &own, &form, job->job, &job->out[part]);
+  weft_packed_end(&kept.to);
+  return st;
+}
+
+/* Rows of each part where panels stay on the devices. */
+static size_t deal_kept(const weft_resident *of, size_t *first_panel, size_t *first_row)
+{
+  for (size_t k = 0; k <= of->parts; k++) {
+    first_panel[k] = weft_resident_first(of, k);
+    first_row[k] = weft_resident_row(of, first_panel[k]);
+  }
+  return of->parts;
 }
 
 /* Rows of each part; sparse blocks stay whole, so there are at most as many parts as blocks. */
@@ -73,8 +97,8 @@ static size_t deal(const weft_pca_data *data, size_t parts, const weft_pca_panel
   return parts;
 }
 
-/* Deals the rows out, runs all parts, and joins their scores. The first part writes d, v and the rest straight into
- * `out`; the others' copies are thrown away. */
+/* Deals the rows out and runs all parts. Each writes its rows' scores into `out`; the first writes d, v and the rest
+ * there too, and the others' copies are thrown away. */
 static weft_status spread(weft_ctx *ctx, spread_job *job, weft_pca_result *out)
 {
   weft_status st = WEFT_OK;
@@ -88,8 +112,9 @@ static weft_status spread(weft_ctx *ctx, spread_job *job, weft_pca_result *out)
   WEFT_TAKE(job->first_row, &mem, wanted + 1);
   WEFT_TAKE(rows, &mem, wanted);
   WEFT_TAKE0(job->out, &mem, wanted);
-  for (size_t t = 0; t < data->panels; t++) WEFT_TRY(data->fetch(ctx, data->source, t, &job->panels[t]));
-  parts = deal(data, wanted, job->panels, job->first_panel, job->first_row);
+  for (size_t t = 0; t < data->panels && !data->kept; t++) WEFT_TRY(data->fetch(ctx, data->source, t, &job->panels[t]));
+  parts = data->kept ? deal_kept(data->kept->of, job->first_panel, job->first_row)
+                     : deal(data, wanted, job->panels, job->first_panel, job->first_row);
   if (parts == 1) {
     st = weft_pca(ctx, job->ops, data, job->form, job->job, out);
     goto done;
@@ -98,7 +123,12 @@ static weft_status spread(weft_ctx *ctx, spread_job *job, weft_pca_result *out)
     weft_pca_result *own = &job->out[r];
     rows[r] = job->first_row[r + 1] - job->first_row[r];
     *own = *out;
-    if (!wide || r) WEFT_TAKE(own->u, &mem, (wide ? n : rows[r]) * k);
+    if (!wide) {
+      own->u = out->u + job->first_row[r];
+      own->ld = n;
+    } else if (r) {
+      WEFT_TAKE(own->u, &mem, n * k);
+    }
     if (!r) continue;
     WEFT_TAKE0(own->d, &mem, k);
     WEFT_TAKE(own->v, &mem, p * k);
@@ -115,9 +145,6 @@ static weft_status spread(weft_ctx *ctx, spread_job *job, weft_pca_result *out)
   out->rank = job->out[0].rank;
   out->passes = job->out[0].passes;
   out->method = job->out[0].method;
-  for (size_t r = 0; r < parts && !wide; r++)
-    for (size_t j = 0; j < k; j++)
-      memcpy(out->u + j * n + job->first_row[r], job->out[r].u + j * rows[r], rows[r] * sizeof *out->u);
 done:
   weft_arena_end(&mem);
   return st;
@@ -128,7 +155,10 @@ weft_status weft_pca_spread(weft_ctx *ctx, const weft_pca_ops *ops, const weft_p
 {
   spread_job whole = { .ops = ops, .data = data, .form = form, .job = job };
   const int blocks = job->method == WEFT_PCA_KRYLOV || job->method == WEFT_PCA_GRAM;
-  if (ctx->device_count == 1 || !blocks || data->ranks || data->resident || !data->stays)
+  const size_t parts = data->kept && data->kept->part == WEFT_RESIDENT_ALL ? data->kept->of->parts : 1;
+  if (data->kept && parts != (size_t) ctx->device_count)
+    return weft_fail(ctx, WEFT_ERR_INTERNAL, "%.0f parts on %d devices.", (double) parts, ctx->device_count);
+  if (ctx->device_count == 1 || !blocks || data->ranks || data->resident || (!data->stays && !data->kept))
     return weft_pca(ctx, ops, data, form, job, out);
   return spread(ctx, &whole, out);
 }

@@ -2,9 +2,10 @@
  *   kind  "dense", "sparse", "blocks", "stored", "resident" or "genotypes";  n, p
  *   data  a double matrix; a list of dgCMatrix row blocks; a function(i) that returns block i as a double matrix, or as
  *         the slots p, i and x of a dgCMatrix of all columns; a pointer; what genotype_columns() makes
- *   packed  a function(i) that returns block i of rows as a handle of core/r/packed.h; or NULL
- *   starts  the first row (by_row) or column of each block, from 0
- *   ranks   the rows of each rank, where this is one rank's part; else NULL */
+ *   packed  a function(i) that returns block i of rows as a handle of core/r/packed.h; or, where blocks stay on
+ * devices, list(pointer, columns (from 0, or NULL), size, log1p, part (from 0, or NULL for all)); or NULL starts  the
+ * first row (by_row) or column of each block, from 0 ranks   the rows of each rank, where this is one rank's part; else
+ * NULL */
 #include <limits.h>
 #include <string.h>
 #include "core/data/genotypes.h"
@@ -25,6 +26,7 @@ typedef struct {
   size_t index, n, p;
   SEXP reader; /* the function that is asked */
   weft_pca_genotypes genotypes;
+  weft_resident_choice kept;
 } r_source;
 
 static weft_status fetch_dense(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
@@ -121,6 +123,35 @@ static weft_status fetch_stored(weft_ctx *ctx, void *source, size_t index, weft_
   return WEFT_OK;
 }
 
+/* Blocks on devices were unpacked when they were sent: whoever asks for one here found damage that was not there. */
+static weft_status fetch_kept(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
+{
+  (void) source, (void) out;
+  return weft_fail(ctx, WEFT_ERR_INTERNAL, "Block %.0f on the device has changed.", (double) index + 1);
+}
+
+/* The blocks on devices that `list` chooses from. */
+static weft_resident_choice kept_of(SEXP list, size_t n, size_t p)
+{
+  weft_record given = weft_record_open(list, "packed");
+  const weft_resident *of = weft_glue_handle_take(weft_record_field(&given, "pointer"), &weft_panels_kind);
+  const SEXP part = weft_record_field(&given, "part");
+  const int whole = part == R_NilValue;
+  weft_resident_choice kept = { .of = of, .p = p, .part = whole ? WEFT_RESIDENT_ALL : (size_t) Rf_asReal(part) };
+  kept.columns = weft_record_doubles_or_null(&given, "columns", (double) p);
+  kept.size = weft_record_doubles_or_null(&given, "size", (double) of->n);
+  kept.log1p = weft_record_flag(&given, "log1p");
+  weft_record_close(&given);
+  const size_t begin = whole ? 0 : weft_resident_first(of, kept.part),
+               end = whole ? of->panels : weft_resident_first(of, kept.part + 1);
+  int fits =
+      end > begin && weft_resident_row(of, end) - weft_resident_row(of, begin) == n && (kept.columns || p == of->p);
+  for (size_t j = 0; j < p && kept.columns && fits; j++)
+    fits = kept.columns[j] >= 0 && kept.columns[j] < (double) of->p;
+  if (!fits) weft_glue_fail(WEFT_ERR_INTERNAL, "Blocks on devices of another size.");
+  return kept;
+}
+
 static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
 {
   SEXP block;
@@ -183,7 +214,8 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
                        n,
                        p,
                        R_NilValue,
-                       { NULL, 0, NULL } };
+                       { NULL, 0, NULL },
+                       { .of = NULL } };
   weft_record_close(&given);
   weft_pca_data data = { .n = n, .p = p, .panels = 1, .fetch = fetch_dense, .source = to, .stays = 1 };
   *to = s;
@@ -196,6 +228,17 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
     to->genotypes = genotypes_of(s.data, n, p);
     data.fetch = fetch_genotypes;
     data.coded = 1;
+  } else if (kind == STORED && TYPEOF(s.packed) == VECSXP) {
+    to->kept = kept_of(s.packed, n, p);
+    const weft_resident *of = to->kept.of;
+    const size_t part = to->kept.part, whole = part == WEFT_RESIDENT_ALL;
+    data.panels = whole ? of->panels : weft_resident_first(of, part + 1) - weft_resident_first(of, part);
+    data.kept = &to->kept;
+    data.source = &to->kept;
+    data.fetch = fetch_kept;
+    data.packed = weft_resident_fetch;
+    data.stays = 0;
+    data.sparse = 1;
   } else if (kind == SPARSE) {
     data.panels = (size_t) Rf_xlength(s.data);
     data.fetch = fetch_sparse;
@@ -208,6 +251,13 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
     if (s.packed != R_NilValue) data.packed = fetch_packed;
   }
   return data;
+}
+
+/* What fetching took is given back, however the work ended. */
+static weft_status ended(const weft_pca_data *data, weft_status st)
+{
+  if (data->kept) weft_packed_end(&((weft_resident_choice *) data->source)->to);
+  return st;
 }
 
 /* ---- moments ---- */
@@ -223,7 +273,7 @@ static weft_status run_moments(weft_ctx *ctx, const weft_backend *backend, void 
   moments_job *job = data;
   if (!job->data.resident && !job->data.packed)
     backend = weft_cpu_backend(); /* the data are here: sending them would cost more than reading */
-  return backend->pca->moments(ctx, &job->data, job->weights, &job->out);
+  return ended(&job->data, backend->pca->moments(ctx, &job->data, job->weights, &job->out));
 }
 
 /* Lists mean, norm, weight, missing, infinite: one number per column. */
@@ -361,7 +411,8 @@ static void set_ranks(pca_job *job, SEXP counts)
 
 WEFT_WORK(run_missing, pca_job, weft_pca_missing(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out))
 
-WEFT_WORK(run_pca, pca_job, weft_pca_spread(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out))
+WEFT_WORK(run_pca, pca_job,
+          ended(&job->data, weft_pca_spread(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out)))
 
 /* .Call: decomposes `source` as `form` and `job` say; with data that are deflated (missing values) by
  * weft_pca_missing(). */
@@ -410,7 +461,7 @@ static weft_status run_times(weft_ctx *ctx, const weft_backend *backend, void *d
   WEFT_TRY(ops->get(space, job->out, s_out, to));
 done:
   if (space) ops->close(space);
-  return st;
+  return ended(&job->data, st);
 }
 
 /* .Call: X v, or X'v when `transposed`, for a matrix v; X: `source` in this form. */

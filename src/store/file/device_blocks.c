@@ -16,14 +16,6 @@ typedef struct {
   uint32_t *first_entry, *place;
 } packing;
 
-/* Places behind one another, each for words of up to eight bytes. */
-static uint64_t reserve(uint64_t *at, uint64_t bytes)
-{
-  const uint64_t here = *at;
-  *at += (bytes + 7) / 8 * 8;
-  return here;
-}
-
 /* Where everything goes, as the directory knows how long blocks are: how many bytes in all. */
 static uint64_t lay_out(const packing *all, const weft_store_recipe *recipe, weft_packed_panel *panel,
                         weft_packed_block *block, uint64_t *at_bytes)
@@ -31,10 +23,10 @@ static uint64_t lay_out(const packing *all, const weft_store_recipe *recipe, wef
   const weft_store_block *b = &all->store->block[all->first];
   const uint64_t each = (uint64_t) panel->p * sizeof(uint32_t);
   uint64_t at = 0, entry = 0;
-  reserve(&at, panel->blocks * sizeof *block);
-  panel->at_size = recipe->size ? reserve(&at, panel->n * sizeof(double)) : 0;
-  panel->at_first = reserve(&at, panel->blocks * each);
-  panel->at_place = reserve(&at, (panel->blocks + 1) * each);
+  weft_packed_reserve(&at, panel->blocks * sizeof *block);
+  panel->at_size = recipe->size ? weft_packed_reserve(&at, panel->n * sizeof(double)) : 0;
+  panel->at_first = weft_packed_reserve(&at, panel->blocks * each);
+  panel->at_place = weft_packed_reserve(&at, (panel->blocks + 1) * each);
   for (size_t k = 0; k < panel->blocks; k++) {
     const uint64_t chunks = weft_store_chunks(b[k].values) * sizeof(uint64_t);
     block[k].row = b[k].first - b[0].first;
@@ -42,10 +34,10 @@ static uint64_t lay_out(const packing *all, const weft_store_recipe *recipe, wef
     block[k].values = b[k].values;
     block[k].entry = entry;
     entry += b[k].values;
-    block[k].gaps.begin = reserve(&at, chunks);
+    block[k].gaps.begin = weft_packed_reserve(&at, chunks);
     block[k].raw_bytes = b[k].kind == WEFT_STORE_WHOLE ? 0 : b[k].kind == WEFT_STORE_SINGLE ? 4 : 8;
-    if (!block[k].raw_bytes) block[k].whole.begin = reserve(&at, chunks);
-    at_bytes[k] = reserve(&at, b[k].bytes);
+    if (!block[k].raw_bytes) block[k].whole.begin = weft_packed_reserve(&at, chunks);
+    at_bytes[k] = weft_packed_reserve(&at, b[k].bytes);
   }
   return at;
 }
@@ -86,44 +78,6 @@ done:
   return st;
 }
 
-/* From how many entries the columns of blocks have to where they go. */
-static weft_status find_places(weft_ctx *ctx, const packing *all, double most, size_t *stored)
-{
-  const size_t p = all->panel->p, blocks = all->panel->blocks;
-  uint32_t *place = all->place;
-  uint64_t total = 0;
-  memset(place, 0, p * sizeof *place);
-  for (size_t k = 0; k < blocks; k++)
-    for (size_t j = 0; j < p; j++) place[j] += place[(k + 1) * p + j];
-  for (size_t j = 0; j < p; j++) {
-    const uint32_t count = place[j];
-    place[j] = (uint32_t) total;
-    total += count;
-  }
-  if ((double) total > most)
-    return weft_fail(ctx, WEFT_ERR_INTERNAL, "%.0f values in a panel of at most %.0f.", (double) total, most);
-  for (size_t k = 0; k < blocks; k++)
-    for (size_t j = 0; j < p; j++) place[(k + 1) * p + j] += place[k * p + j];
-  *stored = (size_t) total;
-  return WEFT_OK;
-}
-
-/* Makes room for `bytes` bytes, kept for the panels that follow: new pages would take longer than reading into them. */
-static weft_status give_room(weft_ctx *ctx, weft_packed *to, size_t bytes)
-{
-  weft_status st = WEFT_OK;
-  if (bytes <= to->room) return st;
-  if (to->mem.blocks) weft_arena_end(&to->mem);
-  to->room = 0;
-  to->own.memory = ctx->memory;
-  to->mem = weft_arena_begin(ctx);
-  WEFT_TAKE(to->panel.bytes, &to->mem, bytes + bytes / 8);
-  to->room = bytes + bytes / 8;
-done:
-  to->mem.ctx = &to->own; /* the call ends before the panels do */
-  return st;
-}
-
 static weft_status pack_blocks(weft_ctx *ctx, packing *all)
 {
   weft_status st = WEFT_OK;
@@ -158,14 +112,15 @@ weft_status weft_store_pack_panel(weft_ctx *ctx, const weft_store *store, size_t
   panel->p = choice->column_count;
   panel->blocks = count;
   panel->log1p = recipe->log1p;
+  panel->there = NULL;
   panel->size = (size_t) lay_out(&all, recipe, panel, all.block, all.at_bytes);
-  WEFT_TRY(give_room(ctx, to, panel->size));
+  WEFT_TRY(weft_packed_room(ctx, to, panel->size));
   all.first_entry = (uint32_t *) (void *) (panel->bytes + panel->at_first);
   all.place = (uint32_t *) (void *) (panel->bytes + panel->at_place);
   if (recipe->size) memcpy(panel->bytes + panel->at_size, recipe->size + block->first, panel->n * sizeof(double));
   WEFT_TRY(pack_blocks(ctx, &all));
   memcpy(panel->bytes, all.block, count * sizeof *all.block);
-  st = find_places(ctx, &all, most, &panel->stored);
+  st = weft_packed_places(ctx, panel, most);
 done:
   weft_arena_end(&mem);
   return st;
