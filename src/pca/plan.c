@@ -80,13 +80,14 @@ static void cost_stored(const weft_pca_sizes *sizes, double threads, const weft_
 {
   const double n = sizes->n, p = sizes->p, cells = sizes->cells, k = sizes->k, dense = n * p;
   const double read = weft_on_core(slow, cells * 5e-9) + weft_on_core(slow, cells * 1.2e-8 / threads);
-  const int stays = 12 * cells < 4e10, filtered = k <= WEFT_PCA_FILTER_K;
+  const int stays = 12 * cells < 4e10, filtered = k <= WEFT_PCA_FILTER_K_DEVICE;
   const int rough = filtered && p >= WEFT_PCA_ROUGH_ORDER;
   const double unpacked =
       weft_on_core(slow, cells * 1.4e-9 / threads) + weft_sent(slow, cells) + weft_on_device(slow, cells * 1.5e-10);
   const double pass = weft_in_device_memory(slow, dense * 9e-12) + (stays ? 0 : unpacked);
-  const double eigen = filtered ? 160 * p * p * fmax(32, 1.5 * k) : 10 * p * p * p;
-  const double there_eigen = weft_on_device(slow, eigen / (filtered ? 4e13 : 3e12));
+  const double filter = 160 * p * p * fmax(32, 1.5 * k), all = 10 * p * p * p;
+  const double eigen = k <= WEFT_PCA_FILTER_K ? filter : all;
+  const double there_eigen = weft_on_device(slow, filtered ? filter / 4e13 : all / 3e12);
   const int on_cpu = p <= fmin(n, WEFT_PCA_GRAM_SIDE);
   const int on_device = p <= fmin(n, filtered ? WEFT_PCA_GRAM_FILTERED : WEFT_PCA_GRAM_SIDE);
   const double there = weft_launching(slow, 0.05) + 2 * unpacked + weft_fetched(slow, 16 * n * k);
@@ -151,7 +152,7 @@ static void cost_in_memory(weft_pca_kind kind, const weft_pca_sizes *sizes, doub
                            method_cost *out)
 {
   const double near = near_of(sizes), cells = sizes->cells, k = sizes->k;
-  const int filtered = k <= WEFT_PCA_FILTER_K && near >= WEFT_PCA_FILTER_ABOVE_DEVICE; /* on a device */
+  const int filtered = k <= WEFT_PCA_FILTER_K_DEVICE && near >= WEFT_PCA_FILTER_ABOVE_DEVICE; /* on a device */
   const int sparse = kind == WEFT_PCA_SPARSE, square = kind <= WEFT_PCA_RESIDENT && near <= WEFT_PCA_GRAM_SIDE;
   const double eigenvectors =
       filtered ? weft_on_device(slow, 80 * near * near * fmax(32, 1.5 * k) / 5.5e12) + weft_launching(slow, 0.015)
@@ -222,7 +223,7 @@ static const char *engine_on_device(weft_pca_kind kind, int method, const weft_p
   const double near = near_of(sizes);
   if (method == VECTORS) return engine_names[WEFT_PCA_VECTORS];
   if (method == KRYLOV || kind == WEFT_PCA_SPARSE) return engine_names[WEFT_PCA_KRYLOV];
-  if (sizes->k > WEFT_PCA_FILTER_K || near < WEFT_PCA_FILTER_ABOVE_DEVICE)
+  if (sizes->k > WEFT_PCA_FILTER_K_DEVICE || near < WEFT_PCA_FILTER_ABOVE_DEVICE)
     return engine_names[WEFT_PCA_ALL_EIGENVECTORS];
   return engine_names[kind == WEFT_PCA_STORED && near >= WEFT_PCA_ROUGH_ORDER ? WEFT_PCA_ROUGH_GRAM
                                                                               : WEFT_PCA_FILTERING];

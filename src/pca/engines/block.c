@@ -174,20 +174,22 @@ done:
 static weft_status open_engine(krylov *engine, weft_pca_run *run, size_t capacity)
 {
   weft_status st = WEFT_OK;
-  const size_t widest = PANEL;
+  const size_t widest = PANEL,
+               filtered = run->job->k <= WEFT_PCA_FILTER_K_DEVICE ? weft_pca_filter_width(run->job->k) : 0;
   const weft_pca_ops *ops = run->ops;
-  const size_t high = max_of(run->near, run->far);
+  const size_t swap = max_of(max_of(run->near, run->far) * widest, run->near * filtered);
+  const size_t small = max_of((capacity + widest) * widest, filtered * filtered);
   memset(engine, 0, sizeof *engine);
   engine->run = engine->frame.run = run;
   engine->mem = weft_arena_begin(run->ctx);
   engine->capacity = capacity;
   WEFT_TRY(ops->take(run->space, run->near * (capacity + max_of(widest, run->job->k)), &engine->s_p));
   WEFT_TRY(ops->take(run->space, run->far * capacity, &engine->s_q));
-  WEFT_TRY(ops->take(run->space, (capacity + widest) * widest, &engine->frame.s_small));
-  WEFT_TRY(ops->take(run->space, high * widest, &engine->frame.s_swap));
+  WEFT_TRY(ops->take(run->space, small, &engine->frame.s_small));
+  WEFT_TRY(ops->take(run->space, swap, &engine->frame.s_swap));
   WEFT_TAKE0(engine->h, &engine->mem, capacity * capacity);
   WEFT_TAKE(engine->r, &engine->mem, widest * widest);
-  WEFT_TAKE(engine->frame.small, &engine->mem, (capacity + widest) * widest);
+  WEFT_TAKE(engine->frame.small, &engine->mem, small);
   WEFT_TAKE(engine->left, &engine->mem, capacity * capacity);
   WEFT_TAKE(engine->right, &engine->mem, capacity * capacity);
   WEFT_TAKE(engine->values, &engine->mem, capacity);
@@ -299,11 +301,12 @@ done:
   return st;
 }
 
-/* Whether the Gram matrix is computed roughly and then corrected (gram/gram_half.c), in rounds of a pass or two. Ranks
- * add up exact matrices. */
+/* Whether the Gram matrix is computed roughly and then corrected (gram/gram_half.c), in rounds of a pass or two. The
+ * parts of one call take the same rounds; processes, whose back ends may differ, add up exact matrices. */
 static int by_rough(const weft_pca_run *run)
 {
-  return !run->ranks && !run->near_is_rows && run->near >= ROUGH_ORDER && run->ops->rough &&
+  const int large = run->near >= (run->job->tol >= WEFT_PCA_ROUGH_TOL ? WEFT_PCA_FILTER_ABOVE_DEVICE : ROUGH_ORDER);
+  return (!run->ranks || run->ranks->parts) && !run->near_is_rows && large && run->ops->rough &&
          run->ops->rough(run->space, run->near);
 }
 

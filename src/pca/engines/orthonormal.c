@@ -18,7 +18,7 @@
  * rest. */
 static int cholesky(const double *g, size_t b, double *t, double *inverse)
 {
-  double scale[WEFT_PCA_PANEL];
+  double scale[WEFT_PCA_WIDEST];
   memset(inverse, 0, b * b * sizeof *inverse);
   memset(t, 0, b * b * sizeof *t);
   for (size_t j = 0; j < b; j++) {
@@ -58,7 +58,7 @@ static int cholesky(const double *g, size_t b, double *t, double *inverse)
 static weft_status by_eigenvectors(weft_pca_frame *frame, const double *g, size_t b, double *t, double *inverse)
 {
   weft_status st = WEFT_OK;
-  double scale[WEFT_PCA_PANEL], value[WEFT_PCA_PANEL], *vectors, *work;
+  double scale[WEFT_PCA_WIDEST], value[WEFT_PCA_WIDEST], *vectors, *work;
   weft_arena mem = weft_arena_begin(frame->run->ctx);
   WEFT_TAKE(vectors, &mem, b * b);
   WEFT_TAKE(work, &mem, b * b);

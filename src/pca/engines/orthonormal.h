@@ -3,13 +3,14 @@
 
 #include "pca/engines/run.h"
 
-#define WEFT_PCA_PANEL 64 /* vectors orthogonalised at once, at most */
+#define WEFT_PCA_PANEL 64   /* vectors orthogonalised at once, at most; */
+#define WEFT_PCA_WIDEST 160 /* near ones with nothing before them */
 
 /* What weft_pca_orthonormalise() works with: room for coefficients and for a panel in passing. */
 typedef struct weft_pca_frame {
   weft_pca_run *run;
-  double *s_small, *small; /* ((what is before) + PANEL) × PANEL, there and on the host */
-  double *s_swap;          /* rows × PANEL */
+  double *s_small, *small; /* ((what is before) + PANEL) × PANEL, there and on the host; or WEFT_PCA_WIDEST squared */
+  double *s_swap;          /* rows × PANEL; or near × WEFT_PCA_WIDEST */
   double scale;            /* the largest norm seen: what counts as zero is relative to it */
 } weft_pca_frame;
 

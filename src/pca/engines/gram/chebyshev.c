@@ -11,6 +11,7 @@
  * therefore locked: the cycle is one of G - V diag(values) V' of these, and moves the others alone. */
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "pca/limits.h"
 #include "pca/engines/gram/chebyshev.h"
@@ -32,24 +33,34 @@ typedef struct {
   double *s_g, *s_diagonal, *s_v, *s_w; /* s_w = (G - shift) V after a look */
   const double *s_locked;               /* within a cycle: the first of V */
   double shift, tol;
-  double values[WEFT_PCA_PANEL], residual[WEFT_PCA_PANEL]; /* |G v - value v| */
+  double values[WEFT_PCA_WIDEST], residual[WEFT_PCA_WIDEST]; /* |G v - value v| */
 } filter;
 
 size_t weft_pca_filter_width(size_t k)
 {
   const size_t guard = k / 2 > 16 ? k / 2 : 16, b = (k + guard + 7) / 8 * 8;
-  return b < WEFT_PCA_PANEL ? b : WEFT_PCA_PANEL;
+  const size_t most = k <= WEFT_PCA_FILTER_K ? WEFT_PCA_PANEL : WEFT_PCA_WIDEST;
+  return b < most ? b : most;
+}
+
+/* Tests filter as many components on the CPU as on a device. */
+static size_t most_filtered(const weft_pca_run *run)
+{
+#ifdef WEFT_TESTS
+  if (getenv("WEFT_PCA_FILTER_MANY")) return WEFT_PCA_FILTER_K_DEVICE;
+#endif
+  return run->ops == &weft_pca_cpu ? WEFT_PCA_FILTER_K : WEFT_PCA_FILTER_K_DEVICE;
 }
 
 size_t weft_pca_filter_block(const weft_pca_run *run)
 {
   const size_t small = run->ops == &weft_pca_cpu ? WEFT_PCA_FILTER_ABOVE_CPU : WEFT_PCA_FILTER_ABOVE_DEVICE;
-  return run->job->k > WEFT_PCA_FILTER_K || run->near < small ? 0 : weft_pca_filter_width(run->job->k);
+  return run->job->k > most_filtered(run) || run->near < small ? 0 : weft_pca_filter_width(run->job->k);
 }
 
 static weft_status put_diagonal(filter *state, const double *values, double plus, size_t count)
 {
-  double d[WEFT_PCA_PANEL * WEFT_PCA_PANEL];
+  double *d = state->frame->small;
   memset(d, 0, count * count * sizeof *d);
   for (size_t j = 0; j < count; j++) d[j + j * count] = (values ? values[j] : 0) + plus;
   return state->frame->run->ops->put(state->frame->run->space, state->frame->s_small, d, count * count);
