@@ -21,6 +21,7 @@ capability_lines <- function(file = system.file("capabilities.csv", package = "w
 capability_section <- function() {
   c("@section What runs where:",
     paste("MPI means `weft_run(ranks = TRUE)`. The functions of mutual information and [pca()] read a DelayedMatrix in",
-          "blocks; the others load it into memory."), "",
+          "blocks; the others load it into memory. A store that [weft_upload()] keeps on one or several devices is for",
+          "[pca()] and [gene_cells()] with CUDA."), "",
     capability_lines())
 }

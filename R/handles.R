@@ -1,19 +1,36 @@
-#' Keep a matrix on a device
+#' Keep a matrix or a store on devices
 #'
-#' `weft_upload()` sends a numeric matrix to the device once, so that several calls share the transfer. It is released
-#' by `weft_free()`, or when R collects the handle as garbage.
+#' `weft_upload()` sends a numeric matrix to the device once, so that several calls share the transfer. Of a
+#' [weft_store()], it sends the compressed blocks (about one byte per value), also to several devices, which get one part
+#' of the rows each. The memory is released by `weft_free()`, or when R collects the object as garbage.
 #'
-#' @param x a numeric matrix. It must have no missing values if the function that uses it requires that.
-#' @param precision `"double"`, or `"single"` to keep it as 32-bit floats.
+#' @section Stores: The result is a store for all functions. [pca()], the moments that [gene_cells()] uses to select
+#'   genes, and sums and means of rows and columns of whole-number counts are computed from the blocks on the devices.
+#'   [store_normalise()] returns a store that uses the same blocks, with other sizes or fewer columns. Everything else
+#'   (`[`, `summary()`, names, sums by metacells, sums of other numbers) is read from the file. [pca()] runs on the
+#'   devices that have the blocks, and gives the same result as from the file: bit for bit on one device if all columns
+#'   are used, otherwise up to rounding. The blocks are checked when they are sent. After `weft_free()`, or in another R
+#'   session, these functions stop with an error, and the store must be uploaded again.
+#'
+#' @param x a numeric matrix, or a store. A matrix must have no missing values if the function that uses it requires
+#'   that.
+#' @param precision `"double"`, or `"single"` to keep a matrix as 32-bit floats.
+#' @param devices `NULL` for one device, `"all"`, or device numbers, as in [weft_run()]. A matrix goes to one device.
 #' @param handle an object returned by `weft_upload()` or [mi_pack()].
-#' @return `weft_upload()`: an object of class `weft_device_matrix` with `dim` and `dimnames`; `as.matrix()` brings the
-#'   numbers back. `weft_free()`: `NULL`, invisibly.
+#' @return `weft_upload()`: of a matrix, an object of class `weft_device_matrix` with `dim` and `dimnames`;
+#'   `as.matrix()` brings the numbers back. Of a store, a store of class `weft_resident_store`. `weft_free()`: `NULL`,
+#'   invisibly.
 #' @export
 #' @examples
 #' if (nrow(weft_devices()) > 0) {
 #'   h <- weft_upload(matrix(rnorm(20), 5))
 #'   print(h)
 #'   weft_free(h)
+#'
+#'   counts <- Matrix::rsparsematrix(100, 20, 0.2, rand.x = function(n) rpois(n, 2) + 1)
+#'   x <- weft_upload(weft_import(counts, tempfile(fileext = ".weft")))
+#'   pca(store_normalise(x), k = 2)
+#'   weft_free(x)
 #' }
 weft_upload <- function(x, precision = c("double", "single"), devices = NULL) {
   need_args("x")

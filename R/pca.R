@@ -28,7 +28,7 @@
 #' @param control a list of settings that are rarely needed:
 #'   * `col_weights`: column weights, included in `scale`.
 #'   * `tolerance`: the accuracy, by default 1e-12; 1e-8 for `"gs"`, `"nipals"` and `na = "em"`; 1e-7 for
-#'     `stop = "paper"`.
+#'     `stop = "paper"`. From 1e-7 on, a device that reads a store computes its Gram matrix in less time.
 #'   * `stop`: `"residual"`, or `"paper"` for the rule of the GS-PCA paper (for `"gs"` and `"nipals"`).
 #'   * `max_iterations`: the largest number of iterations, for each component or for the block.
 #'   * `precision`: `"double"`, or `"single"` to iterate over a dense matrix in 32-bit floats.
@@ -292,12 +292,12 @@ unweighted_scores <- function(scores, solved, source, weights) {
 }
 
 orthogonality <- function(solved, control) {
-  off <- function(x, some) {
+  off <- function(x, some, known = NULL) {
     if (sum(some) < 2L) return(0)
-    g <- .Call(C_weft_pca_cross, x, control)[some, some]
+    g <- (if (is.null(known) || is.nan(known[1L])) .Call(C_weft_pca_cross, x, control) else known)[some, some]
     max(abs(g[lower.tri(g)]))
   }
-  c(loadings = off(solved$v, rep(TRUE, ncol(solved$v))), scores = off(solved$u, solved$d > 0))
+  c(loadings = off(solved$v, rep(TRUE, ncol(solved$v))), scores = off(solved$u, solved$d > 0, solved$cross))
 }
 
 warn_constant <- function(names) {

@@ -29,7 +29,7 @@
 #'   not its content. It can be saved and opens the file again in another session, unless the file has changed.
 #'   `store_data()`: a data frame with one row per sample or feature, like `obs` and `var` of an AnnData file. It has no
 #'   columns if the file had no table.
-#' @seealso [weft_import()], [store_normalise()]
+#' @seealso [weft_import()], [store_normalise()], [weft_upload()] to keep a store on devices
 #' @export
 #' @examples
 #' counts <- Matrix::rsparsematrix(100, 20, 0.1, rand.x = function(n) rpois(n, 2) + 1)

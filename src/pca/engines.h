@@ -40,14 +40,14 @@
     "all eigenvectors of G (`ops->eigen`)", \
     "gram", \
     "both", \
-    "near below 1,024 (CPU), 512 (device), or k > 52", \
+    "near below 1,024 (CPU), 512 (device), or k > 52 (104)", \
     "as fast as filtering there (no figure)", \
     "") \
   ENGINE(FILTERING, "filtering", \
     "filtering (`gram/chebyshev.c`; `weft_pca_filter_block()`)", \
     "gram", \
     "both", \
-    "larger near, k <= 52", \
+    "larger near, k <= 52 (CPU), 104 (device)", \
     "15,000 x 7,500, k = 10: 27 ms, Krylov 84 (`pca-device.R time`, H200)", \
     "") \
   ENGINE(HALVES, "Gram matrix from halves", \
@@ -61,7 +61,7 @@
     "rough G, corrected (`gram/gram_half.c`; `by_rough()`)", \
     "gram of a store", \
     "CUDA", \
-    "near >= 8,000, k <= 52, no ranks", \
+    "near >= 8,000 or tolerance >= 1e-7, k <= 104; devices of one call, no ranks", \
     "20,000 genes: 4.1 s, krylov 8.8 (`cells-rows.R`, H200)", \
     "") \
   ENGINE(TILES, "tiles", \
@@ -106,7 +106,7 @@
     "rows over devices or processes (`spread.c`, `ranks.c`)", \
     "krylov, gram", \
     "both", \
-    "dense or sparse in memory", \
+    "dense or sparse in memory, a store that stays on devices", \
     "two and four H200: 62 and 35 % of ideal, all transfer (`devices.R`)", \
     "")
 /* clang-format on */

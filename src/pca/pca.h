@@ -198,6 +198,7 @@ typedef struct weft_pca_result {
   double *d;        /* k; exactly 0 beyond the numerical rank */
   double *u, *v;    /* n × k, p × k; over ranks u has this one's rows where p is at most the rows of all, else all */
   size_t ld;        /* rows of the array that u lies in, for krylov and gram; 0: n */
+  double *cross;    /* k × k: u'u, where it is not NULL and rows are the far side on a device; else untouched */
   double *residual; /* k: as `tol` */
   int32_t *iterations;    /* k */
   int32_t *converged;     /* k */

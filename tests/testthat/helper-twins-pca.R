@@ -79,6 +79,11 @@ twins_pca <- function() {
       list(fit(method = "gram")$sdev, fit(method = "gram", scale = TRUE, weights = weights)$sdev,
            fit(method = "krylov", center = FALSE)$sdev, abs(fit(method = "gram")$x[, 1]))
     }),
+    "pca, a store that stays" = list(tolerance = 1e-9, work = function(backend) kept_fits(backend, NULL)),
+    "pca, a store that stays in parts" = list(tolerance = 1e-9, work = function(backend) kept_fits(backend, c(0, 0, 0))),
+    "pca, a store that stays, loose" = list(tolerance = 1e-5, work = function(backend) {
+      kept_fits(backend, sample(list(NULL, c(0, 0)), 1)[[1]], p = 530, tolerance = 1e-6) # a rough Gram matrix
+    }),
     "pca, moments of packed blocks" = list(tolerance = 1e-12, work = function(backend) {
       draws <- list(function(m) stats::rgeom(m, 0.3) + 1, function(m) floor(2^stats::runif(m, 0, 32)),
                     function(m) sample(64, m, TRUE) / 8, stats::rnorm,
@@ -108,6 +113,30 @@ twins_pca <- function() {
       suppressWarnings(pca(x, 2, seed = 1, run = backend, control = list(precision = "single")))$sdev
     })
   )
+}
+
+# A store uploaded in so many parts of its rows, or as it is on the CPU: components by recipes that follow, sums, moments.
+kept_fits <- function(backend, devices, p = 150, tolerance = 1e-12) {
+  n <- sample(900:1300, 1)
+  s <- Matrix::rsparsematrix(n, p, 0.2, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
+  s[, 7] <- 5
+  s[, 11:20] <- s[, 11:20] + matrix(stats::rpois(n * 2, 3), n) %*% matrix(1:2, 2, 10)
+  x <- weft_import(Matrix::drop0(s), tempfile(fileext = ".weft"), run = weft_run(memory = 2^20, progress = FALSE))
+  on.exit(unlink(unclass(x)$path))
+  some <- sort(sample(p, p - 9))
+  weights <- rep_len(1:3, n)
+  if (backend == "cuda") {
+    x <- weft:::upload_store(x, devices, block_size = 2^16)
+    on.exit(weft_free(x), add = TRUE)
+  }
+  fit <- function(x, ...) suppressWarnings(call_with(pca, list(x, 3, seed = 1, run = backend, ...,
+                                                               control = list(block_size = 8, tolerance = tolerance))))
+  chosen <- store_normalise(x, genes = some)
+  source <- weft:::pca_source(chosen, block_size = 8)
+  list(fit(x, method = "gram")$sdev, fit(chosen, method = "gram", scale = TRUE, weights = weights)$sdev,
+       fit(chosen, method = "krylov", center = FALSE)$sdev, abs(fit(x, method = "gram")$x[, 1]),
+       fit(store_normalise(x, log = FALSE))$orthogonality < 1e-6, Matrix::colSums(chosen), Matrix::rowSums(x),
+       Matrix::colMeans(x), weft:::column_moments(source, NULL, weft:::run_control("cpu"))[c("mean", "norm", "weight")])
 }
 
 # Moments of random rows of values as `draw` makes them, some columns of them, by random weights, which find a value in

@@ -46,3 +46,90 @@ test_that("panels of what stays are the store's rows and columns by any recipe",
     }
   }
 })
+
+test_that("a store is uploaded only where there is a device", {
+  x <- as_store(some_counts(200, 30, 0.2), memory = 2^20)
+  if (nrow(weft_devices()) == 0) expect_error(weft_upload(x), class = "weft_error_device")
+  expect_error(weft_upload(x, devices = "two"), class = if (nrow(weft_devices())) "weft_error_input"
+                                                       else "weft_error_device")
+})
+
+test_that("one that was freed, restored or changed is refused", {
+  x <- as_store(some_counts(200, 30, 0.2), memory = 2^20)
+  parts <- unclass(x)
+  resident <- function(...) {
+    parts$resident <- list(...)
+    structure(parts, class = c("weft_resident_store", "weft_store"))
+  }
+  none <- .Call(weft:::C_weft_panels_begin, c(2, 200, 30), weft:::run_control())
+  file <- withr::local_tempfile()
+  saveRDS(resident(pointer = none, devices = 0L), file)
+  for (y in list(resident(), resident(pointer = 1, devices = 0L), readRDS(file),
+                 resident(pointer = weft:::open_store(x)$pointer, devices = 0L))) {
+    expect_error(pca(y, 2), "Upload the store again", class = "weft_error_input")
+    expect_error(store_normalise(y), "Upload the store again", class = "weft_error_input")
+    expect_error(Matrix::colSums(y), "Upload the store again", class = "weft_error_input")
+    expect_output(print(y), "not on a device")
+    expect_identical(dim(y), c(200L, 30L))
+    expect_identical(y[1:3, ], x[1:3, ])
+    expect_s3_class(summary(y), "summary.weft_store")
+    expect_error(weft_upload(y), "on the device already", class = "weft_error_input")
+  }
+  expect_null(weft_free(resident(pointer = none, devices = 0L)))
+  expect_error(weft_free(resident(pointer = 1)), class = "weft_error_input")
+})
+
+test_that("what stays gives the bits of the file, by any recipe, and is let go", {
+  skip_if_no_cuda()
+  withr::local_seed(12)
+  before <- .Call(weft:::C_weft_memory, NULL)[["device"]]
+  m <- some_counts(1500, 150, 0.2)
+  x <- as_store(m, memory = 2^20)
+  y <- weft:::upload_store(x, block_size = 2^16)
+  expect_output(print(y), "on device")
+  some <- c(3, 7:90, 150)
+  for (data in list(list(x, y), list(store_normalise(x), store_normalise(y)))) for (method in c("gram", "krylov")) {
+    fits <- lapply(data, pca, k = 5, method = method, seed = 1, run = "cuda", control = list(block_size = 2^16))
+    expect_identical(fits[[1]]$rotation, fits[[2]]$rotation)
+    expect_identical(fits[[1]]$x, fits[[2]]$x)
+  }
+  few <- lapply(list(store_normalise(x, genes = some), store_normalise(y, genes = some)), pca, k = 5, seed = 1,
+                run = "cuda", control = list(block_size = 2^16))
+  expect_equal(few[[1]]$sdev, few[[2]]$sdev, tolerance = 1e-12)
+  expect_identical(Matrix::rowSums(y), Matrix::rowSums(x))
+  expect_identical(Matrix::colSums(y), Matrix::colSums(x))
+  cells <- lapply(list(x, y), gene_cells, genes = 100, k = 5, seed = 1, run = "cuda")
+  expect_identical(cells[[1]]$genes$chosen, cells[[2]]$genes$chosen)
+  expect_equal(cells[[1]]$components$sdev, cells[[2]]$components$sdev, tolerance = 1e-9)
+  unlink(store_file(x)) # nothing of that reads the file
+  expect_identical(pca(y, 5, seed = 1)$sdev, pca(y, 5, seed = 1)$sdev)
+  expect_error(pca(y, 2, run = "cpu"), "run = \"cuda\"", class = "weft_error_input")
+  expect_error(pca(y, 2, run = weft_run("cuda", devices = c(0, 0))), "devices", class = "weft_error_input")
+  weft_free(y)
+  weft_free(y)
+  expect_error(pca(y, 2), "Upload the store again", class = "weft_error_input")
+  expect_identical(.Call(weft:::C_weft_memory, NULL)[["device"]], before)
+})
+
+test_that("rows in parts give what one device does, and only methods that add up take them", {
+  skip_if_no_cuda()
+  withr::local_seed(13)
+  x <- as_store(some_counts(1500, 150, 0.2), memory = 2^20)
+  one <- weft:::upload_store(x, block_size = 2^16)
+  three <- weft:::upload_store(x, c(0, 0, 0), block_size = 2^16)
+  on.exit(lapply(list(one, three), weft_free))
+  for (method in c("gram", "krylov")) for (tolerance in c(1e-12, 1e-6)) {
+    fits <- lapply(list(one, three), pca, k = 5, method = method, seed = 1, control = list(tolerance = tolerance))
+    expect_true(all(fits[[2]]$converged))
+    expect_equal(fits[[1]]$sdev, fits[[2]]$sdev, tolerance = tolerance)
+    expect_equal(unname(abs(fits[[1]]$x[, 1])), unname(abs(fits[[2]]$x[, 1])), tolerance = 1e4 * tolerance)
+  }
+  expect_error(pca(three, 2, "gs"), "several devices", class = "weft_error_input")
+})
+
+test_that("a store that does not fit is refused with what it needs", {
+  skip_if_no_cuda()
+  x <- as_store(some_counts(3000, 150, 0.4), memory = 2^20)
+  withr::local_options(weft.device_memory = 5e4)
+  expect_error(weft_upload(x), "free", class = "weft_error_memory")
+})

@@ -496,6 +496,24 @@ done:
   return st;
 }
 
+/* U'U of scores that are far vectors, which the host would take a pass over all of them to find. */
+static weft_status cross(krylov *engine)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = engine->run;
+  const weft_pca_ops *ops = run->ops;
+  const size_t k = run->job->k, far = run->far;
+  double *s_cross = NULL;
+  if (!run->out->cross || run->near_is_rows || ops == &weft_pca_cpu) return st;
+  WEFT_TRY(ops->take(run->space, k * k, &s_cross));
+  WEFT_TRY(ops->gemm(run->space, 1, 0, k, k, far, 1, engine->s_q, far, engine->s_q, far, 0, s_cross, k));
+  if (run->ranks) WEFT_TRY(weft_pca_ranks_add(run, s_cross, k * k));
+  WEFT_TRY(ops->get(run->space, run->out->cross, s_cross, k * k));
+done:
+  if (s_cross) ops->drop(run->space, s_cross);
+  return st;
+}
+
 /* Copies U and V of the k triplets to the host. */
 static weft_status deliver(krylov *engine)
 {
@@ -507,6 +525,7 @@ static weft_status deliver(krylov *engine)
   WEFT_TRY(rotate(engine, engine->s_q, run->far, engine->left, k));
   WEFT_TRY(run->ops->get(run->space, near, engine->s_p, run->near * k));
   WEFT_TRY(get_far(run, engine->s_q, k, far));
+  WEFT_TRY(cross(engine));
   memcpy(run->out->d, engine->values, k * sizeof *engine->values);
 done:
   return st;

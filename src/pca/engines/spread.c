@@ -130,6 +130,7 @@ static weft_status spread(weft_ctx *ctx, spread_job *job, weft_pca_result *out)
       WEFT_TAKE(own->u, &mem, n * k);
     }
     if (!r) continue;
+    if (own->cross) WEFT_TAKE(own->cross, &mem, k * k);
     WEFT_TAKE0(own->d, &mem, k);
     WEFT_TAKE(own->v, &mem, p * k);
     WEFT_TAKE0(own->residual, &mem, k);

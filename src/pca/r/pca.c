@@ -361,7 +361,8 @@ static int dimension(size_t count)
 /* R's list of results, and `to` with pointers into its vectors: n × k scores, p × k loadings. */
 static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
 {
-  SEXP out = PROTECT(WEFT_NAMED_LIST("d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method"));
+  SEXP out = PROTECT(
+      WEFT_NAMED_LIST("d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method", "cross"));
   const weft_pca_result r = { .d = REAL(weft_result_put(out, "d", Rf_allocVector(REALSXP, (R_xlen_t) k))),
                               .u = REAL(weft_result_put(out, "u", Rf_allocMatrix(REALSXP, dimension(n), dimension(k)))),
                               .v = REAL(weft_result_put(out, "v", Rf_allocMatrix(REALSXP, dimension(p), dimension(k)))),
@@ -427,6 +428,11 @@ SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
   set_ranks(&job, from.ranks);
   const size_t u_rows = job.data.ranks && job.ranks.all < job.data.p ? job.ranks.all : job.data.n;
   out = PROTECT(new_result(u_rows, job.data.p, job.job.k, &job.out));
+  if (!job.form.own && !job.data.ranks) {
+    const int k = dimension(job.job.k);
+    job.out.cross = REAL(weft_result_put(out, "cross", Rf_allocMatrix(REALSXP, k, k)));
+    job.out.cross[0] = R_NaN; /* until it is there */
+  }
   weft_glue_run(control, job.form.own ? run_missing : run_pca, &job);
   finish_result(out, &job.out);
   UNPROTECT(2);

@@ -44,7 +44,7 @@ size_t weft_pca_filter_width(size_t k)
 }
 
 /* Tests filter as many components on the CPU as on a device. */
-static size_t most_filtered(const weft_pca_run *run)
+static size_t max_filtered(const weft_pca_run *run)
 {
 #ifdef WEFT_TESTS
   if (getenv("WEFT_PCA_FILTER_MANY")) return WEFT_PCA_FILTER_K_DEVICE;
@@ -55,7 +55,7 @@ static size_t most_filtered(const weft_pca_run *run)
 size_t weft_pca_filter_block(const weft_pca_run *run)
 {
   const size_t small = run->ops == &weft_pca_cpu ? WEFT_PCA_FILTER_ABOVE_CPU : WEFT_PCA_FILTER_ABOVE_DEVICE;
-  return run->job->k > most_filtered(run) || run->near < small ? 0 : weft_pca_filter_width(run->job->k);
+  return run->job->k > max_filtered(run) || run->near < small ? 0 : weft_pca_filter_width(run->job->k);
 }
 
 static weft_status put_diagonal(filter *state, const double *values, double plus, size_t count)

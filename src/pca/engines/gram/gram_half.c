@@ -14,6 +14,7 @@
 #include "pca/engines/dense_eigen.h"
 #include "pca/engines/gram/gram_half.h"
 #include "pca/engines/orthonormal.h"
+#include "pca/engines/ranks.h"
 #include "pca/engines/run.h"
 
 #define ROUNDS 12
@@ -104,6 +105,8 @@ static weft_status look(rough *state, double *over)
     for (size_t i = 0; i < j; i++)
       state->small[i + j * b] = state->small[j + i * b] = 0.5 * (state->small[i + j * b] + state->small[j + i * b]);
   WEFT_TRY(weft_pca_leading(run->ctx, state->small, b, b, state->values, state->vectors));
+  WEFT_TRY(weft_pca_ranks_as_first(run, state->values, b));
+  WEFT_TRY(weft_pca_ranks_as_first(run, state->vectors, b * b));
   WEFT_TRY(ops->put(space, state->s_small, state->vectors, b * b));
   WEFT_TRY(rotate(state, state->s_v));
   WEFT_TRY(rotate(state, state->s_w));
@@ -118,6 +121,7 @@ static weft_status look(rough *state, double *over)
                  allowed = 0.5 * run->job->tol * sqrt(largest * fmax(state->values[j], 0));
     *over = fmax(*over, sqrt(fmax(0, state->small[j + j * b])) / fmax(fmax(allowed, floor), DBL_MIN));
   }
+  WEFT_TRY(weft_pca_ranks_as_first(run, over, 1));
 done:
   return st;
 }
