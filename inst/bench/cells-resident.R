@@ -22,7 +22,8 @@ genes <- as.numeric(given[2L])
 k <- as.numeric(given[3L])
 on <- as.integer(strsplit(c(given[-(1:3)], "0")[1L], ",")[[1L]])
 density <- as.numeric(c(given[-(1:4)], 0.06)[1L])
-folder <- if (dir.exists("/dev/shm") && file.access("/dev/shm", 2L) == 0L) "/dev/shm" else tempdir()
+free_there <- suppressWarnings(as.numeric(strsplit(system("df -kP /dev/shm", TRUE)[2L], " +")[[1L]][4L]))
+folder <- if (isTRUE(1024 * free_there > 2 * cells * genes * density)) "/dev/shm" else tempdir()
 
 timed <- function(name, work) {
   took <- system.time(out <- work)[["elapsed"]]

@@ -25,12 +25,13 @@ done:
   return st;
 }
 
+/* One block: devices that reach each other take memory slowly. */
 weft_status weft_pca_take_panel(weft_device_arena *mem, size_t p, size_t stored, weft_pca_stored *out)
 {
   weft_status st = WEFT_OK;
-  WEFT_DEVICE_TAKE(out->starts, mem, p + 1);
-  WEFT_DEVICE_TAKE(out->rows, mem, stored + 1);
-  WEFT_DEVICE_TAKE(out->values, mem, stored + 1);
+  WEFT_DEVICE_TAKE(out->values, mem, stored + 1 + (stored + p + 3) / 2);
+  out->rows = (int32_t *) (out->values + stored + 1);
+  out->starts = out->rows + stored + 1;
   out->room = stored;
 done:
   return st;
@@ -38,8 +39,6 @@ done:
 
 void weft_pca_drop_panel(weft_device_arena *mem, weft_pca_stored *panel)
 {
-  if (panel->starts) weft_device_drop(mem, panel->starts);
-  if (panel->rows) weft_device_drop(mem, panel->rows);
   if (panel->values) weft_device_drop(mem, panel->values);
   memset(panel, 0, sizeof *panel);
 }

@@ -20,7 +20,7 @@ weft_status weft_pca_to_near(weft_pca_run *run, const double *s_u, size_t b, dou
 
 int weft_pca_reads_once(const weft_pca_run *run)
 {
-  return run->sparse && !run->near_is_rows && !run->ranks && run->ops->twice;
+  return run->sparse && !run->near_is_rows && (!run->ranks || run->ranks->parts) && run->ops->twice;
 }
 
 weft_status weft_pca_twice(weft_pca_run *run, const double *s_v, size_t b, double *s_far, double *s_out)
@@ -28,7 +28,9 @@ weft_status weft_pca_twice(weft_pca_run *run, const double *s_v, size_t b, doubl
   weft_status st = WEFT_OK;
   if (weft_pca_reads_once(run)) {
     run->passes += 1;
-    return run->ops->twice(run->space, s_v, b, s_out);
+    WEFT_TRY(run->ops->twice(run->space, s_v, b, s_out));
+    if (run->ranks) WEFT_TRY(weft_pca_ranks_add(run, s_out, run->p * b));
+    goto done;
   }
   WEFT_TRY(weft_pca_to_far(run, s_v, b, s_far));
   WEFT_TRY(weft_pca_to_near(run, s_far, b, s_out));
