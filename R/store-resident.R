@@ -11,7 +11,7 @@ upload_store <- function(x, devices = NULL, block_size = 2^28) {
                 x = sprintf("It has %.0f rows and %.0f columns.", file$about$n, file$about$p))
   }
   on <- devices_for(devices, "cuda")
-  check_store_fits(file$about$bytes, on)
+  check_store_fits(sum(file$about$block_bytes), on)
   runs <- resident_runs(file, file$about$block_values * parts$recipe$share, length(on), block_size)
   on <- on[seq_len(max(runs$part))]
   pointer <- .Call(C_weft_panels_begin, c(length(runs$starts), file$about$n, file$about$p), run_control())
@@ -53,7 +53,7 @@ send_runs <- function(file, runs, pointer, on) {
   }
 }
 
-# The bytes of the file are those of its blocks, and few others.
+# Blocks take the same bytes on a device as in the file.
 check_store_fits <- function(bytes, on) {
   limit <- getOption("weft.device_memory", 0)
   free <- weft_devices()$available[unique(on) + 1]
