@@ -4,8 +4,9 @@
 # where there is one.
 #
 # Rscript inst/bench/cells-resident.R cells genes components [devices = 0] [density = 0.06]
-#   982490 5000 100                one device
-#   11.44e6 5000 100 0,1,2,3       four devices; the file is read by one
+#   100000 5000 100                a first look: half a minute, 2 GB
+#   982490 5000 100                one device: about 2 minutes, 10 GB
+#   11.44e6 5000 100 0,1,2,3       four devices: about 5 minutes, 60 GB; the file is read by one
 # Prints seconds of upload and of pca() with tolerances 1e-6 and 1e-12, each twice, residuals, whether the file gives
 # the same bits, and by how much scores of 1,000 rows differ from products of the file's rows with the loadings. "floor":
 # bytes and operations of each step over what an H100 reached in other calls (2.5e12 bytes/s of its memory, 4.3e13
@@ -46,9 +47,12 @@ make_store <- function(cells, name) {
 
 set.seed(1)
 machine_line()
-small <- store_normalise(make_store(3000, "cells-small.weft")) # opens devices and libraries
-invisible(suppressWarnings(pca(small, min(k, 20), run = quiet())))
-invisible(suppressWarnings(pca(weft_upload(small, devices = on), min(k, 20), run = quiet())))
+small <- store_normalise(make_store(20000, "cells-small.weft")) # opens devices and libraries
+there <- weft_upload(small, devices = on)
+for (tolerance in c(1e-6, 1e-12)) {
+  invisible(suppressWarnings(pca(there, k, "gram", run = quiet(), control = list(tolerance = tolerance))))
+}
+weft_free(there)
 counts <- timed("cells made and imported", make_store(cells, "cells-resident.weft"))
 values <- unclass(counts)$values
 bytes <- file.size(unclass(counts)$path)
@@ -89,6 +93,12 @@ for (tolerance in c(1e-6, 1e-12)) {
     rm(fit)
     invisible(gc())
   }
+}
+invisible(timed("one product with X (unpacking, one pass)",
+                weft:::kept_product(weft:::kept_source(y, "y"), matrix(1, genes, 1L))))
+for (tolerance in c(1e-6, 1e-12)) {
+  invisible(timed(sprintf("10 components of what stays, tolerance %.0e", tolerance),
+                  pca(y, min(k, 10), "gram", seed = 1, run = quiet(), control = list(tolerance = tolerance))))
 }
 sums <- timed("colSums() of what stays", Matrix::colSums(y))
 expected <- timed("colSums() of the file", Matrix::colSums(x))

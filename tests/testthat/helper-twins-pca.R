@@ -80,7 +80,8 @@ twins_pca <- function() {
            fit(method = "krylov", center = FALSE)$sdev, abs(fit(method = "gram")$x[, 1]))
     }),
     "pca, a store that stays" = list(tolerance = 1e-9, work = function(backend) kept_fits(backend, NULL)),
-    "pca, a store that stays in parts" = list(tolerance = 1e-9, work = function(backend) kept_fits(backend, c(0, 0, 0))),
+    "pca, a store that stays in parts" = list(tolerance = 1e-9,
+                                              work = function(backend) kept_fits(backend, c(0, 0, 0))),
     "pca, a store that stays, loose" = list(tolerance = 1e-5, work = function(backend) {
       kept_fits(backend, sample(list(NULL, c(0, 0)), 1)[[1]], p = 530, tolerance = 1e-6) # a rough Gram matrix
     }),
@@ -115,7 +116,7 @@ twins_pca <- function() {
   )
 }
 
-# A store uploaded in so many parts of its rows, or as it is on the CPU: components by recipes that follow, sums, moments.
+# A store uploaded to `devices`, or as it is on the CPU: components by recipes that follow, sums, moments.
 kept_fits <- function(backend, devices, p = 150, tolerance = 1e-12) {
   n <- sample(900:1300, 1)
   s <- Matrix::rsparsematrix(n, p, 0.2, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
