@@ -61,7 +61,7 @@
     "rough G, corrected (`gram/gram_half.c`; `by_rough()`)", \
     "gram of a store", \
     "CUDA", \
-    "near >= 8,000 or tolerance >= 1e-7, k <= 104; devices of one call, no ranks", \
+    "near >= 8,000, or tolerance >= 1e-7 and all blocks stay; k <= 104; no ranks", \
     "20,000 genes: 4.1 s, krylov 8.8 (`cells-rows.R`, H200)", \
     "") \
   ENGINE(TILES, "tiles", \

@@ -11,6 +11,7 @@
 #include "pca/cuda/observed.cuh"
 #include "pca/cuda/product.cuh"
 #include "pca/cuda/refilled.cuh"
+#include "pca/limits.h"
 
 /* ---- opening ---- */
 
@@ -132,8 +133,13 @@ static int squares(const weft_pca_space *space, size_t order)
   return summed && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(space->ctx);
 }
 
-/* The units for halves are ten times as fast as those for doubles. */
-static int rough(const weft_pca_space *space, size_t order) { return space->held && order == space->data->p; }
+/* The units for halves are ten times as fast as those for doubles. A correction reads X once more, which pays for fewer
+ * columns only where nothing is sent again. */
+static int rough(const weft_pca_space *space, size_t order)
+{
+  return space->held && order == space->data->p &&
+         (order >= WEFT_PCA_ROUGH_ORDER || space->held->size() == space->data->panels);
+}
 
 static weft_status by_square(weft_pca_space *space, const double *g, size_t order, size_t b, double alpha,
                              const double *v, double beta, double *out)

@@ -39,6 +39,7 @@ typedef struct {
   size_t size;           /* J */
   size_t last;           /* columns of Q in the last block */
   size_t next;           /* columns of N, which follow the J columns of P */
+  size_t together;       /* columns that gram_start() takes at once */
   size_t lanczos;        /* columns with which Lanczos on the Gram matrix begins; 0: it is not used */
   double *s_p, *s_q, *h; /* h: leading dimension `capacity` */
   double *r;             /* R: r_rows × last */
@@ -174,16 +175,19 @@ done:
 static weft_status open_engine(krylov *engine, weft_pca_run *run, size_t capacity)
 {
   weft_status st = WEFT_OK;
-  const size_t widest = PANEL,
-               filtered = run->job->k <= WEFT_PCA_FILTER_K_DEVICE ? weft_pca_filter_width(run->job->k) : 0;
+  const size_t widest = PANEL, k = run->job->k;
+  const size_t filtered = k <= WEFT_PCA_FILTER_K_DEVICE ? weft_pca_filter_width(k) : 0;
   const weft_pca_ops *ops = run->ops;
-  const size_t swap = max_of(max_of(run->near, run->far) * widest, run->near * filtered);
+  /* on a device a pass takes longer than what wider panels do; processes must take the same panels on any back end */
+  const int wide = filtered > PANEL && k > PANEL && weft_pca_filters_many(run) && (!run->ranks || run->ranks->parts);
+  const size_t together = wide ? k : PANEL, swap = max_of(max_of(run->near, run->far) * together, run->near * filtered);
   const size_t small = max_of((capacity + widest) * widest, filtered * filtered);
   memset(engine, 0, sizeof *engine);
   engine->run = engine->frame.run = run;
   engine->mem = weft_arena_begin(run->ctx);
   engine->capacity = capacity;
-  WEFT_TRY(ops->take(run->space, run->near * (capacity + max_of(widest, run->job->k)), &engine->s_p));
+  engine->together = together;
+  WEFT_TRY(ops->take(run->space, run->near * (capacity + max_of(widest, k)), &engine->s_p));
   WEFT_TRY(ops->take(run->space, run->far * capacity, &engine->s_q));
   WEFT_TRY(ops->take(run->space, small, &engine->frame.s_small));
   WEFT_TRY(ops->take(run->space, swap, &engine->frame.s_swap));
@@ -346,9 +350,11 @@ static weft_status gram_vectors(krylov *engine)
   if (engine->lanczos) return weft_pca_lanczos(&engine->frame, engine->lanczos, engine->s_p);
   if (run->job->filtered) return filter_again(engine);
   weft_arena mem = weft_arena_begin(run->ctx);
+  int roughly = by_rough(run);
   WEFT_TRY(weft_pca_ranks_as_first(run, &b, 1)); /* it depends on the back end, in which ranks may differ */
+  if (run->ranks && run->ranks->parts) WEFT_TRY(weft_pca_ranks_agree(run, &roughly));
   if (b > 0) {
-    st = (by_rough(run) ? weft_pca_rough : weft_pca_filter)(&engine->frame, (size_t) b, engine->s_p);
+    st = (roughly ? weft_pca_rough : weft_pca_filter)(&engine->frame, (size_t) b, engine->s_p);
     goto done;
   }
   WEFT_TRY(ops->take(run->space, near * near, &s_g));
@@ -377,19 +383,19 @@ static weft_status gram_start(krylov *engine)
   const size_t k = run->job->k;
   double *c, *r;
   weft_arena mem = weft_arena_begin(run->ctx);
-  WEFT_TAKE(c, &mem, k * PANEL);
-  WEFT_TAKE(r, &mem, PANEL * PANEL);
+  WEFT_TAKE(c, &mem, k * engine->together);
+  WEFT_TAKE(r, &mem, engine->together * engine->together);
   if (run->job->start && !run->job->filtered) {
     WEFT_TRY(place_guess(engine, k));
   } else {
     WEFT_TRY(gram_vectors(engine));
     if (!engine->lanczos) run->passes += 1;
   }
-  for (size_t j = 0; j < k; j += PANEL) {
-    WEFT_TRY(weft_pca_orthonormalise(&engine->frame, engine->s_p, 0, j, min_of(PANEL, k - j), c, r));
+  for (size_t j = 0; j < k; j += engine->together) {
+    WEFT_TRY(weft_pca_orthonormalise(&engine->frame, engine->s_p, 0, j, min_of(engine->together, k - j), c, r));
     engine->frame.scale = 0;
   }
-  for (size_t j = 0; j < k; j += PANEL) WEFT_TRY(extend(engine, min_of(PANEL, k - j)));
+  for (size_t j = 0; j < k; j += engine->together) WEFT_TRY(extend(engine, min_of(engine->together, k - j)));
   WEFT_TRY(extract(engine, k, 1e-13));
   WEFT_TRY(restart(engine, k));
   WEFT_TRY(true_residuals(engine));

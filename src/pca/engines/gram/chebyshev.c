@@ -43,19 +43,19 @@ size_t weft_pca_filter_width(size_t k)
   return b < most ? b : most;
 }
 
-/* Tests filter as many components on the CPU as on a device. */
-static size_t max_filtered(const weft_pca_run *run)
+int weft_pca_filters_many(const weft_pca_run *run)
 {
 #ifdef WEFT_TESTS
-  if (getenv("WEFT_PCA_FILTER_MANY")) return WEFT_PCA_FILTER_K_DEVICE;
+  if (getenv("WEFT_PCA_FILTER_MANY")) return 1; /* on the CPU too */
 #endif
-  return run->ops == &weft_pca_cpu ? WEFT_PCA_FILTER_K : WEFT_PCA_FILTER_K_DEVICE;
+  return run->ops != &weft_pca_cpu;
 }
 
 size_t weft_pca_filter_block(const weft_pca_run *run)
 {
   const size_t small = run->ops == &weft_pca_cpu ? WEFT_PCA_FILTER_ABOVE_CPU : WEFT_PCA_FILTER_ABOVE_DEVICE;
-  return run->job->k > max_filtered(run) || run->near < small ? 0 : weft_pca_filter_width(run->job->k);
+  const size_t many = weft_pca_filters_many(run) ? WEFT_PCA_FILTER_K_DEVICE : WEFT_PCA_FILTER_K;
+  return run->job->k > many || run->near < small ? 0 : weft_pca_filter_width(run->job->k);
 }
 
 static weft_status put_diagonal(filter *state, const double *values, double plus, size_t count)
