@@ -4,12 +4,13 @@
 
 irm_types <- c("bipartite", "directed", "undirected")
 
-# `input`: list(self, assay, threshold, dim), as irm_control() has them.
+# `input`: list(self, assay, threshold, dim), as irm_control() has them, and perhaps threads.
 irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, input = list(self = FALSE)) {
   if (inherits(A, "weft_irm_graph")) return(check_irm_graph(A, "`x`"))
   if (!is.null(type)) type <- check_choice(type, irm_types, "type")
   self <- check_flag(input$self, "self")
   if (family == "gaussian") return(real_graph(A, type, missing, input))
+  if (in_shards(A)) return(shard_graph(A, type, family, missing, input))
   poisson <- family == "poisson"
   pairs <- irm_pairs(A, type, poisson, input$assay, input$threshold, input$dim)
   type <- type %||% pairs$type %||% "bipartite"
@@ -25,12 +26,15 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, inpu
     abort_input("`self = TRUE` needs a one-mode graph.", x = "`type` is \"bipartite\".")
   }
   check_shape(shape)
-  control <- run_control("cpu", 1L, FALSE, NULL, "Sorting links")
+  control <- run_control("cpu", input$threads %||% 1L, FALSE, NULL, "Sorting links")
   form <- list(shape = shape, kind = type, self = self)
   sorted <- function(from, to, weight, without) sort_links(form, from, to, weight, without, control)
   unseen <- missing_pairs(missing, shape, pairs, type)
   missing <- sorted(c(unseen$from, pairs$na_from), c(unseen$to, pairs$na_to), NULL, NULL)
-  links <- if (!is.null(pairs$columns) && !length(missing$to)) turned_links(pairs$columns, type, self, control) else {
+  whole <- !length(missing$to)
+  links <- if (!is.null(pairs$columns) && whole) turned_links(pairs$columns, type, self, control)
+  else if (!is.null(pairs$rows) && whole) pairs$rows
+  else {
     pairs <- listed_pairs(pairs)
     sorted(pairs$from, pairs$to, if (poisson) pairs$weight %||% rep(1L, length(pairs$from)), missing)
   }
@@ -60,7 +64,7 @@ check_shape <- function(shape) {
 }
 
 irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
-  source <- as_source(A, assay, "A")
+  source <- as_source(A, assay, "x")
   A <- source$data
   if (source$kind == "graph") return(igraph_pairs(A, poisson))
   if (source$kind == "genotypes") A <- as.matrix(A)
@@ -68,7 +72,7 @@ irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
   # rows are the experiment's, features
   if (source$experiment) A <- turn(if (source$kind == "sparse") A else as.matrix(A))
   if (!is.null(dim)) abort_input("`dim` must only be given with an edge list.", x = paste0("`x` is ", describe(A), "."))
-  if (source$kind == "sparse") return(sparse_pairs(A, poisson, threshold))
+  if (source$kind == "sparse") return(sparse_pairs(A, poisson, threshold, !is.null(type) && type != "bipartite"))
   if (is.matrix(A) && (is.numeric(A) || is.logical(A))) return(dense_pairs(A, poisson, threshold))
   abort_input(
     "`x` must be a matrix, a sparse Matrix, an edge list in a data frame, an igraph or a SummarizedExperiment.",
@@ -82,19 +86,26 @@ dense_pairs <- function(A, poisson, threshold) {
   matrix_pairs(at[, 1L], at[, 2L], A[at], dim(A), dimnames(A), poisson, threshold)
 }
 
-# A compressed matrix that holds links and nothing else stays as it is, in `columns`; others become pairs.
-sparse_pairs <- function(A, poisson, threshold) {
-  A <- methods::as(methods::as(A, "generalMatrix"), "CsparseMatrix") # parts of one pair in a triplet matrix add up
+# A compressed matrix that holds links and nothing else stays as it is, in `columns` or `rows`; others become pairs.
+sparse_pairs <- function(A, poisson, threshold, one_mode) {
+  A <- methods::as(A, "generalMatrix")
+  by_row <- inherits(A, "RsparseMatrix") && !one_mode
+  if (!by_row) A <- methods::as(A, "CsparseMatrix") # parts of one pair in a triplet matrix add up
   values <- if (!inherits(A, "nMatrix")) A@x
-  if (length(A@i) == A@p[A@Dim[2L] + 1L] && all_links(values, poisson, threshold)) {
+  other <- if (by_row) A@j else A@i
+  if (length(other) == A@p[length(A@p)] && all_links(values, poisson, threshold)) {
     weight <- if (poisson && is.null(threshold)) as.integer(values)
-    if (poisson && !length(weight)) weight <- rep(1L, length(A@i))
-    columns <- list(n_row = A@Dim[2L], n_col = A@Dim[1L], start = as.double(A@p), to = A@i, weight = weight)
-    return(list(columns = columns, weight = weight, n_row = A@Dim[1L], n_col = A@Dim[2L], row_names = A@Dimnames[[1L]],
-                col_names = A@Dimnames[[2L]], matrix = TRUE))
+    if (poisson && !length(weight)) weight <- rep(1L, length(other))
+    shape <- if (by_row) A@Dim else rev(A@Dim)
+    lists <- list(n_row = shape[1L], n_col = shape[2L], start = as.double(A@p), to = other, weight = weight)
+    return(c(stats::setNames(list(lists), if (by_row) "rows" else "columns"),
+             list(weight = weight, n_row = A@Dim[1L], n_col = A@Dim[2L], row_names = A@Dimnames[[1L]],
+                  col_names = A@Dimnames[[2L]], matrix = TRUE)))
   }
+  A <- methods::as(A, "CsparseMatrix")
   to <- rep.int(seq_len(A@Dim[2L]), diff(A@p))
-  matrix_pairs(A@i + 1L, to, values %||% rep(1, length(to)), A@Dim, A@Dimnames, poisson, threshold)
+  matrix_pairs(A@i + 1L, to, if (inherits(A, "nMatrix")) rep(1, length(to)) else A@x, A@Dim, A@Dimnames, poisson,
+               threshold)
 }
 
 # Whether values, of which there are none where every entry is a link, say that every entry is one.
@@ -105,12 +116,13 @@ all_links <- function(values, poisson, threshold) {
   isTRUE(all(values >= 1 & values <= .Machine$integer.max)) && all(values == round(values))
 }
 
-# The pairs of `columns`, one by one.
+# The pairs of `columns` or `rows`, one by one.
 listed_pairs <- function(pairs) {
-  if (is.null(pairs$columns)) return(pairs)
-  pairs$from <- pairs$columns$to + 1L
-  pairs$to <- rep.int(seq_len(pairs$n_col), diff(pairs$columns$start))
-  pairs$columns <- NULL
+  lists <- pairs$columns %||% pairs$rows
+  if (is.null(lists)) return(pairs)
+  ends <- list(rep.int(seq_len(lists$n_row), diff(lists$start)), lists$to + 1L)
+  pairs[c("from", "to")] <- if (is.null(pairs$columns)) ends else rev(ends)
+  pairs[c("columns", "rows")] <- NULL
   pairs
 }
 
@@ -252,7 +264,7 @@ igraph_pairs <- function(A, poisson) {
                                                                i = "Install it from CRAN.")
   ends <- igraph::as_edgelist(A, names = FALSE)
   names <- igraph::vertex_attr(A, "name")
-  check_names(list(names), "A", "vertex")
+  check_names(list(names), "x", "vertex")
   weight <- if (poisson) igraph::edge_attr(A, "weight")
   if (!is.null(weight)) {
     check_values(weight, ends[, 1L], ends[, 2L], TRUE, NULL)

@@ -57,6 +57,7 @@ irm_result <- function(job, call, started, run = NULL) {
   if (!is.null(job$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit, run)
   fit$run$seconds <- job$seconds + proc.time()[[3L]] - started
   fit$run[c("checkpoint", "save_every")] <- NULL
+  fit$run$graph["prepared"] <- NULL
   fit
 }
 
@@ -349,10 +350,12 @@ each_sample <- function(fit, row, col, f, most = 100L, run = NULL) {
   sweep <- attr(samples$row, "sweep")
   chain <- attr(samples$row, "chain")
   degree <- if (job$model$degrees) graph_degrees(job$graph)
+  graph <- prepare_graph(job$graph, run)
+  on.exit(end_prepared(graph))
   lapply(use, function(s) {
     z <- samples$row[, s]
     w <- if (one_mode) z else samples$col[, s]
-    blocks <- irm_blocks(job$graph, z, w, run)
+    blocks <- irm_blocks(graph, z, w, run)
     at <- cbind(z[row], w[col]) + 1L
     beta <- if (is.null(sweep)) fit$beta else job$trace$beta[sweep[s], , chain[s]]
     rates <- if (job$model$nested) nested_rates(job$graph, z, w, row, col, blocks, degree)

@@ -414,6 +414,7 @@ checkpoint_problem <- function(path) if (!is.null(path)) write_problem(path)
 save_checkpoint <- function(job) {
   path <- path.expand(job$checkpoint)
   job["checkpoint"] <- NULL
+  job$graph["prepared"] <- NULL
   saved <- list(format = checkpoint_format, checksum = .Call(C_weft_irm_saved_sum, job), run = job)
   bytes <- tryCatch(serialize(saved, NULL, version = 2L), error = function(e) NULL)
   if (is.null(bytes)) return("needs more memory than is available")

@@ -85,6 +85,7 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
   checkpoint <- check_path(control$checkpoint)
   checkpoint_sweeps <- check_number(control$checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step,
                                     whole = TRUE)
+  control$threads <- threads_for(run$threads)
   graph <- irm_graph(x, type, family, missing, control)
   same_on_ranks(ranks, x = graph)
   if (!isFALSE(prior$degrees)) need_all_pairs(graph)
@@ -105,6 +106,8 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
   ))
   chosen <- choose_irm(run, graph, model, chains * sweeps)
   if (run$dry_run) return(dry_plan("irm", chosen))
+  graph <- prepare_graph(graph, run)
+  on.exit(end_prepared(graph), add = TRUE)
   job <- list(
     graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family,
     sampler = most$sampler, held = held,
@@ -308,6 +311,10 @@ given_start <- function(init, most, chains) {
 # Runs to job$target sweeps, saving on the way, and makes the result.
 run_irm <- function(job, call, started, run, ranks = NULL) {
   check_room(job)
+  if (is.null(job$graph$prepared)) {
+    job$graph <- prepare_graph(job$graph, run)
+    on.exit(end_prepared(job$graph))
+  }
   repeat {
     job <- run_sweeps(job, run, ranks)
     limits <- larger_limits(job)
@@ -414,8 +421,19 @@ irm_chains <- function(job, piece, ranks, control) {
 # What src/irm/r/irm.c reads of a graph, a model and two partitions with labels from 0.
 native_graph <- function(graph) {
   list(kind = graph$kind, self = graph$self, links = native_edges(graph$links), missing = native_edges(graph$missing),
-       values = graph$values)
+       values = graph$values, prepared = graph$prepared)
 }
+
+# The graph with its lists in both orders, checked, in native memory, which several calls share. It is ended before a
+# fit is returned, and never saved.
+prepare_graph <- function(graph, run = NULL) {
+  graph["prepared"] <- list(NULL)
+  graph$prepared <- .Call(C_weft_irm_prepared, native_graph(graph),
+                          run_control("cpu", run$threads, run$progress, NULL, "Arranging links"))
+  graph
+}
+
+end_prepared <- function(graph) if (!is.null(graph$prepared)) .Call(C_weft_irm_prepared_end, graph$prepared)
 
 native_edges <- function(edges) {
   list(n_row = edges$n_row, n_col = edges$n_col, start = edges$start, to = edges$to, weight = edges$weight)

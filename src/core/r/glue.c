@@ -323,14 +323,19 @@ static void unbind_results(const weft_ctx *from)
     if (held->arena.ctx == from) held->arena.ctx = &held->own;
 }
 
-static void end_arena(void *object)
+static void unlist_arena(const held_arena *held)
 {
-  held_arena *held = object;
   for (held_arena **at = &results; *at; at = &(*at)->next) {
     if (*at != held) continue;
     *at = held->next;
     break;
   }
+}
+
+static void end_arena(void *object)
+{
+  held_arena *held = object;
+  unlist_arena(held);
   weft_arena_end(&held->arena);
 }
 
@@ -341,6 +346,13 @@ void weft_glue_arena_end(SEXP holder)
 {
   held_arena *held = weft_glue_handle_peek(holder, &arena_kind);
   if (held) end_arena(held);
+}
+
+/* Runs that follow leave it alone. */
+void weft_glue_arena_keep(SEXP holder)
+{
+  const held_arena *held = weft_glue_handle_peek(holder, &arena_kind);
+  if (held) unlist_arena(held);
 }
 
 SEXP weft_glue_arena(weft_arena **arena)

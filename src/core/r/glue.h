@@ -72,6 +72,8 @@ void weft_glue_handle_free(SEXP pointer, const weft_handle_kind *kind);
  * weft_glue_run() reports what the arena cannot take, and empties it before a second try. */
 SEXP weft_glue_arena(weft_arena **arena);
 void weft_glue_arena_end(SEXP holder);
+/* Once it is filled: it lives on beside the runs of later calls, which would otherwise empty it before a second try. */
+void weft_glue_arena_keep(SEXP holder);
 
 /* R's vectors and matrices for results; a classed error where R has no memory for one, or a side has more than 2^31
  * - 1. */

@@ -102,26 +102,89 @@ SEXP C_weft_irm_turned(SEXP columns, SEXP drop_diagonal, SEXP control)
   return links_of(turn, &job, &job.arena, &job.out, control);
 }
 
-/* ---- graph = list(kind, self, links, missing, values = NULL or c(centre, scale, unit)) ---- */
+typedef struct {
+  weft_irm_edges shard;
+  int64_t row, count;
+  double *start;
+  int32_t *to, *weight;
+} append_job;
+WEFT_WORK(append, append_job,
+          weft_irm_edges_append(ctx, &job->shard, job->row, job->count, job->start, job->to, job->weight))
+
+/* Entries of shards between two collections of garbage. */
+#define APPEND_GARBAGE ((int64_t) 1 << 29)
+
+/* shards: a list of canonical lists of the same columns, each of which is taken out of it as soon as it has been
+ * copied, so that memory holds little more than all of them once. One list with all their rows. */
+SEXP C_weft_irm_joined(SEXP shards, SEXP control)
+{
+  append_job job = { .row = 0 };
+  int64_t rows = 0, count = 0, garbage = 0;
+  int weighted = 0;
+  double columns = 0;
+  for (R_xlen_t s = 0; s < Rf_xlength(shards); s++) {
+    const weft_irm_edges shard = edges_of(VECTOR_ELT(shards, s));
+    rows += shard.n[0];
+    count += shard.count;
+    columns = (double) shard.n[1];
+    weighted = shard.weight != NULL;
+  }
+  SEXP out = PROTECT(WEFT_NAMED_LIST("n_row", "n_col", "start", "to", "weight"));
+  weft_result_put(out, "n_row", Rf_ScalarReal((double) rows));
+  weft_result_put(out, "n_col", Rf_ScalarReal(columns));
+  job.start = REAL(weft_result_put(out, "start", weft_glue_vector(REALSXP, (double) rows + 1)));
+  job.to = INTEGER(weft_result_put(out, "to", weft_glue_vector(INTSXP, (double) count)));
+  if (weighted) job.weight = INTEGER(weft_result_put(out, "weight", weft_glue_vector(INTSXP, (double) count)));
+  job.start[0] = 0;
+  for (R_xlen_t s = 0; s < Rf_xlength(shards); s++) {
+    job.shard = edges_of(VECTOR_ELT(shards, s));
+    if (weighted && !job.shard.weight) weft_glue_fail(WEFT_ERR_INTERNAL, "a shard has no counts");
+    weft_glue_run(control, append, &job);
+    job.row += job.shard.n[0];
+    job.count += job.shard.count;
+    SET_VECTOR_ELT(shards, s, R_NilValue);
+    garbage += job.shard.count;
+    if (garbage < APPEND_GARBAGE) continue;
+    R_gc();
+    garbage = 0;
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- graph = list(kind, self, links, missing, values = NULL or c(centre, scale, unit), prepared) ---- */
 
 typedef struct {
   weft_irm_type type;
   int self;
   weft_irm_edges links, missing;
   double unit, log_scale;
+  const weft_irm_graph *prepared; /* or NULL */
 } graph_source;
+
+/* Graphs in both orders that several calls read; their memory is an arena, which the pointer keeps, as it does R's
+ * vectors. */
+static void release_nothing(void *object) { (void) object; }
+static const weft_handle_kind prepared_kind = { "weft_irm_graph", release_nothing };
 
 static graph_source source_of(SEXP graph)
 {
   weft_record given = weft_record_open(graph, "graph");
   const double *values = weft_record_doubles_or_null(&given, "values", 3);
-  const graph_source source = { .unit = values ? values[2] : 0,
+  SEXP prepared = weft_record_field(&given, "prepared");
+  graph_source source = { .unit = values ? values[2] : 0,
                                 .log_scale = values ? log(values[1]) : 0,
                                 .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3),
                                 .self = weft_record_flag(&given, "self"),
                                 .links = edges_of(weft_record_field(&given, "links")),
                                 .missing = edges_of(weft_record_field(&given, "missing")) };
   weft_record_close(&given);
+  if (prepared == R_NilValue) return source;
+  source.prepared = weft_glue_handle_take(prepared, &prepared_kind);
+  const int64_t *n = source.prepared->n;
+  if (source.prepared->type != source.type || n[0] != source.links.n[0] ||
+      (source.type == WEFT_IRM_BIPARTITE && n[1] != source.links.n[1]))
+    weft_glue_fail(WEFT_ERR_INTERNAL, "another graph was prepared");
   return source;
 }
 
@@ -131,19 +194,58 @@ typedef struct {
   weft_status (*work)(weft_ctx *ctx, const weft_backend *backend, const weft_irm_graph *graph, void *job);
 } graph_job;
 
+static weft_status make_graph(weft_ctx *ctx, weft_arena *arena, const graph_source *from, weft_irm_graph *out)
+{
+  return weft_irm_graph_make(ctx, arena, from->type, from->self, &from->links, &from->missing, from->unit,
+                             from->log_scale, out);
+}
+
 static weft_status with_graph(weft_ctx *ctx, const weft_backend *backend, void *job)
 {
   const graph_job *of = job;
   const graph_source *from = &of->source;
   weft_status st = WEFT_OK;
+  if (from->prepared) return of->work(ctx, backend, from->prepared, job);
   weft_arena mem = weft_arena_begin(ctx);
   weft_irm_graph graph;
-  WEFT_TRY(weft_irm_graph_make(ctx, &mem, from->type, from->self, &from->links, &from->missing, from->unit,
-                               from->log_scale, &graph));
+  WEFT_TRY(make_graph(ctx, &mem, from, &graph));
   WEFT_TRY(of->work(ctx, backend, &graph, job));
 done:
   weft_arena_end(&mem);
   return st;
+}
+
+typedef struct {
+  graph_source source;
+  weft_arena *arena;
+  weft_irm_graph *out;
+} prepare_job;
+WEFT_WORK(prepare, prepare_job, make_graph(ctx, job->arena, &job->source, job->out))
+
+/* A pointer to the graph in both orders, for the field `prepared` of the same graph in later calls. */
+SEXP C_weft_irm_prepared(SEXP graph, SEXP control)
+{
+  prepare_job job = { .source = source_of(graph) };
+  SEXP pointer = PROTECT(weft_glue_handle(&prepared_kind, sizeof(weft_irm_graph)));
+  SEXP kept = PROTECT(Rf_allocVector(VECSXP, 2));
+  SET_VECTOR_ELT(kept, 0, weft_glue_arena(&job.arena));
+  SET_VECTOR_ELT(kept, 1, graph);
+  R_SetExternalPtrProtected(pointer, kept);
+  job.out = weft_glue_handle_peek(pointer, &prepared_kind);
+  weft_glue_run(control, prepare, &job);
+  weft_glue_arena_keep(VECTOR_ELT(kept, 0));
+  UNPROTECT(2);
+  return pointer;
+}
+
+/* Ends a prepared graph and gives its memory back. */
+SEXP C_weft_irm_prepared_end(SEXP pointer)
+{
+  if (!weft_glue_handle_peek(pointer, &prepared_kind)) return R_NilValue;
+  weft_glue_arena_end(VECTOR_ELT(R_ExternalPtrProtected(pointer), 0));
+  weft_glue_handle_free(pointer, &prepared_kind);
+  R_SetExternalPtrProtected(pointer, R_NilValue);
+  return R_NilValue;
 }
 
 /* ---- running ---- */

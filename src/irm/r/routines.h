@@ -4,6 +4,9 @@
   R(C_weft_irm_plan, 3) \
   R(C_weft_irm_edges, 2) \
   R(C_weft_irm_turned, 3) \
+  R(C_weft_irm_joined, 2) \
+  R(C_weft_irm_prepared, 2) \
+  R(C_weft_irm_prepared_end, 1) \
   R(C_weft_irm_start, 3) \
   R(C_weft_irm_run, 5) \
   R(C_weft_irm_blocks, 3) \

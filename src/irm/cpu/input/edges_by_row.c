@@ -351,6 +351,25 @@ done:
   return st;
 }
 
+/* Entries that a thread copies at once. */
+#define COPY_PIECE ((int64_t) 1 << 20)
+
+/* Copies the rows of a shard into a list that has room for them, behind the `row` rows and `count` entries that are
+ * there. */
+weft_status weft_irm_edges_append(weft_ctx *ctx, const weft_irm_edges *shard, int64_t row, int64_t count, double *start,
+                                  int32_t *to, int32_t *weight)
+{
+  const int64_t pieces = (shard->count + COPY_PIECE - 1) / COPY_PIECE;
+  for (int64_t i = 0; i < shard->n[0]; i++) start[row + i + 1] = (double) count + shard->start[i + 1];
+  WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) shard->count), dynamic)
+  for (int64_t piece = 0; piece < pieces; piece++) {
+    const int64_t at = piece * COPY_PIECE, some = shard->count - at < COPY_PIECE ? shard->count - at : COPY_PIECE;
+    memcpy(to + count + at, shard->to + at, (size_t) some * sizeof *to);
+    if (weight) memcpy(weight + count + at, shard->weight + at, (size_t) some * sizeof *weight);
+  }
+  return weft_poll(ctx, 0, 1);
+}
+
 /* A list with its rows and columns exchanged, in `arena`. */
 weft_status weft_irm_edges_turn(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *columns, int drop_diagonal,
                                 weft_irm_edges *out)

@@ -15,6 +15,10 @@ weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
 weft_status weft_irm_edges_turn(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *columns, int drop_diagonal,
                                 weft_irm_edges *out);
 
+/* Puts the rows of a shard behind the `row` rows and `count` entries of a longer list; `weight` may be NULL. */
+weft_status weft_irm_edges_append(weft_ctx *ctx, const weft_irm_edges *shard, int64_t row, int64_t count, double *start,
+                                  int32_t *to, int32_t *weight);
+
 /* Both orders of links and missing pairs; WEFT_ERR_INPUT, with what is wrong, when the lists are not canonical or share
  * a pair. `unit` of real values, or 0; `log_scale`: log of what they were divided by. */
 weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self,

@@ -1,0 +1,89 @@
+# Co-clustering of a planted bipartite graph that comes in shards, up to 10^10 links. By default it has the shape of open
+# chromatin: 10^6 cells by 10^6 regions, of which 1 % are open in a cell. Options: --links, --rows, --columns,
+# --clusters (of rows and of columns), --shard (links in one), --sweeps, --max (clusters; default: irm()'s own),
+# --attempts, --backend, --devices. It prints the seconds of the call without those in which links are drawn, the
+# agreement with the planted clusters, and memory.
+#   Rscript inst/bench/irm-ten-billion.R --backend cuda                          10^10 links, one device
+#   Rscript inst/bench/irm-ten-billion.R --backend cuda --devices 2
+#   Rscript inst/bench/irm-ten-billion.R same --links 1e8 --rows 1e5 --columns 1e5 --clusters 50 --sweeps 12
+# `same` compares the labels of one shard, of several, of the CPU and of one and two devices.
+library(weft)
+source("inst/bench/bench.R")
+load_c("irm-shards", c("PKG_CFLAGS = -fopenmp -O3", "PKG_LIBS = -fopenmp -lm"))
+number <- function(name, default) as.numeric(option(name, default))
+rows <- number("rows", 1e6)
+columns <- number("columns", 1e6)
+k <- number("clusters", 200)
+links <- number("links", 1e10)
+sweeps <- number("sweeps", 60)
+devices <- number("devices", 1)
+
+set.seed(1)
+truth <- list(row = sample.int(k, rows, TRUE), col = sample.int(k, columns, TRUE))
+rate <- matrix(stats::rexp(k * k), k) # column l: the rates of row cluster l
+rate <- pmin(rate * links / sum(outer(tabulate(truth$col, k), tabulate(truth$row, k)) * rate), 0.9)
+by_cluster <- order(truth$col) - 1L
+begins <- c(0, cumsum(tabulate(truth$col, k)))
+drawing <- 0
+
+planted <- function(in_shard) {
+  n <- max(1, floor(rows * in_shard / links))
+  irm_shards(shards = ceiling(rows / n), function(i) {
+    first <- (i - 1) * n
+    seconds <- system.time({
+      made <- .Call("planted_rows", first, min(n, rows - first), truth$row - 1L, by_cluster, begins, rate)
+    }, gcFirst = FALSE)
+    drawing <<- drawing + seconds[["elapsed"]]
+    shard <- methods::new(methods::getClass("ngRMatrix", where = asNamespace("Matrix")))
+    shard@p <- made[[1]]
+    shard@j <- made[[2]]
+    shard@Dim <- as.integer(c(min(n, rows - first), columns))
+    shard
+  })
+}
+
+# The most memory of this process, and of devices as the progress function saw them.
+host_peak <- function() {
+  line <- grep("VmHWM", readLines("/proc/self/status"), value = TRUE)
+  as.numeric(gsub("[^0-9]", "", line)) * 1024 / 1e9
+}
+seen <- c(at = 0, device = 0)
+watch <- function(done, total) {
+  if (proc.time()[[3]] < seen[["at"]] + 5 || !nzchar(Sys.which("nvidia-smi"))) return()
+  used <- system2("nvidia-smi", "--query-gpu=memory.used --format=csv,noheader,nounits", stdout = TRUE)
+  seen[] <<- c(proc.time()[[3]], max(seen[["device"]], as.numeric(used) / 1e3))
+}
+
+fitted <- function(in_shard, backend, on = seq_len(devices) - 1) {
+  drawing <<- 0
+  control <- list(split_merge = number("attempts", 30))
+  most <- number("max", NA)
+  run <- weft_run(backend = backend, devices = if (backend == "cuda") on, progress = watch)
+  seconds <- system.time(fit <- irm(planted(in_shard), chains = 1, sweeps = sweeps, seed = 1, run = run,
+                                    max_clusters = if (!is.na(most)) most, control = control))[["elapsed"]]
+  agree <- c(irm_nmi(fit$row_cluster, truth$row), irm_nmi(fit$col_cluster, truth$col))
+  found <- which(fit$log_posterior[, 1] >= max(fit$log_posterior) - 1e-6 * abs(max(fit$log_posterior)))[1]
+  cat(sprintf(paste("%s: %.4g links, %.1f s and %.1f s of drawing them; NMI %.4f of rows, %.4f of columns; %d x %d",
+                    "clusters; within 10^-6 of the best log posterior %.8g from sweep %d on\n"),
+              fit$backend, length(fit$run$graph$links$to), seconds - drawing, drawing, agree[1], agree[2],
+              max(fit$row_cluster), max(fit$col_cluster), max(fit$log_posterior), found))
+  cat(sprintf("  stages of %d sweeps: %s s; host memory up to %.1f GB, device %.1f GB\n", sweeps,
+              paste(sprintf("%s %.2f", c("parameters", "rows", "columns", "blocks", "other"), fit$run$stages),
+                    collapse = ", "), host_peak(), seen[["device"]]))
+  fit[c("row_cluster", "col_cluster", "log_posterior")]
+}
+
+machine_line()
+if ("same" %in% commandArgs(TRUE)) {
+  first <- fitted(links, "cpu")
+  others <- list("several shards" = function() fitted(links / 7, "cpu"))
+  if (nrow(weft_devices())) {
+    others <- c(others, "a device" = function() fitted(links / 3, "cuda", 0),
+                "a device as two" = function() fitted(links / 3, "cuda", c(0, 0)))
+  }
+  for (name in names(others)) {
+    cat(sprintf("%s: %s\n", name, if (identical(first, others[[name]]())) "the same" else "OTHER LABELS"))
+  }
+} else {
+  fit <- fitted(number("shard", 1e8), option("backend", "cuda"))
+}
