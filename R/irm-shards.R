@@ -106,7 +106,8 @@ read_shard <- function(shards, i, family, input) {
     abort_input(sprintf("Shard %.0f of `x` could not be read.", i), x = conditionMessage(e))
   })
   if (!is.matrix(x) && !inherits(x, "Matrix")) {
-    abort_input(sprintf("Shard %.0f of `x` must be a matrix or a sparse Matrix.", i), x = paste0("It is ", describe(x), "."))
+    abort_input(sprintf("Shard %.0f of `x` must be a matrix or a sparse Matrix.", i),
+                x = paste0("It is ", describe(x), "."))
   }
   graph <- tryCatch(irm_graph(x, "bipartite", family, NULL, input), weft_error_input = function(e) {
     abort_input(sprintf("Shard %.0f of `x`: %s", i, conditionMessage(e)))

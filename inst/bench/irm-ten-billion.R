@@ -1,5 +1,5 @@
-# Co-clustering of a planted bipartite graph that comes in shards, up to 10^10 links. By default it has the shape of open
-# chromatin: 10^6 cells by 10^6 regions, of which 1 % are open in a cell. Options: --links, --rows, --columns,
+# Co-clustering of a planted bipartite graph that comes in shards, up to 10^10 links. By default it has the shape of
+# open chromatin: 10^6 cells by 10^6 regions, of which 1 % are open in a cell. Options: --links, --rows, --columns,
 # --clusters (of rows and of columns), --shard (links in one), --sweeps, --max (clusters; default: irm()'s own),
 # --attempts, --backend, --devices. It prints the seconds of the call without those in which links are drawn, the
 # agreement with the planted clusters, and memory.

@@ -44,9 +44,18 @@ of_values <- function(args) {
 
 # The call with nested groups, for which all pairs are observed.
 of_nested <- function(args) {
-  if (anyNA(args$x)) args$x[is.na(args$x)] <- 0
+  if (is.matrix(args$x) && anyNA(args$x)) args$x[is.na(args$x)] <- 0
   args$degrees <- pick(TRUE, "compare", prob = c(4, 1))
   args[setdiff(names(args), c("missing", "alpha", "beta", "hyper"))]
+}
+
+# The matrix in up to four shards, by row if it is sparse, or as a list.
+some_shards <- function(A) {
+  ends <- sort(unique(c(sample(nrow(A), min(nrow(A), whole(0, 3))), nrow(A))))
+  begins <- c(0, ends[-length(ends)])
+  if (inherits(A, "sparseMatrix") && chance(0.5)) A <- methods::as(methods::as(A, "generalMatrix"), "RsparseMatrix")
+  shard <- function(i) A[seq(begins[i] + 1, ends[i]), , drop = FALSE]
+  if (inherits(A, "sparseMatrix") && chance(0.3)) lapply(seq_along(ends), shard) else irm_shards(shard, length(ends))
 }
 
 draw_irm <- function() {
@@ -63,6 +72,7 @@ draw_irm <- function() {
     args$dim <- c(n, p)
     A <- if (counts) data.frame(at[, 1], at[, 2], A[at]) else data.frame(at[, 1], at[, 2])
   }
+  if (type == "bipartite" && form != "list" && !anyNA(A) && chance(0.2)) A <- some_shards(A)
   sweeps <- whole(1, 8)
   args <- c(
     args, list(x = A, family = if (counts) "poisson" else "bernoulli", sweeps = sweeps, seed = whole(0, 1e6)),
@@ -70,7 +80,8 @@ draw_irm <- function() {
     maybe(0.5, thin = whole(1, 3)), maybe(0.4, max_clusters = pick(1, 2, 7, c(3, 140), 130, 20)),
     maybe(0.3, alpha = pick("sample", 0.01, 30, c(0.5, 100))), maybe(0.2, burn_in = whole(0, sweeps - 1)),
     maybe(0.3, beta = pick("sample", c(0.1, 0.1), c(1e-3, 1e-3), c(5, 1))), maybe(0.2, hold_out = pick(0.05, 0.3)),
-    maybe(0.1, missing = cbind(sample(n, 3L, TRUE), sample(p, 3L, TRUE))),
+    maybe(if (inherits(A, c("weft_irm_shards", "list"))) 0 else 0.1,
+          missing = cbind(sample(n, 3L, TRUE), sample(p, 3L, TRUE))),
     maybe(0.1, hyper = list(alpha = c(2, 0.5), beta = c(1, 3))), if (type != "bipartite") maybe(0.4, self = TRUE)
   )
   if (chance(0.2)) args <- of_nested(args)

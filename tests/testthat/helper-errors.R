@@ -83,6 +83,7 @@ errors_fits <- function(d, path) {
     weft_bn_search = bn_search(d$levels[1:3], seed = 1, control = list(kicks = 5)),
     weft_irm = irm(d$links, chains = 1, sweeps = 6, seed = 1, run = weft_run(progress = FALSE),
                    control = list(checkpoint = path("checkpoint"))),
+    weft_irm_shards = irm_shards(function(i) d$links, 2),
     weft_pca = pca(d$numbers, 2, seed = 1), weft_pca_k = pca_choose_k(d$numbers, seed = 1, permutations = 2),
     weft_kde = kde(d$numbers[, 1:2], .5), weft_kernel_regression = kernel_regression(d$numbers[, 2], d$y, .5),
     weft_gp = gp_regression(d$numbers[, 2], d$y, bandwidth = 1, noise = .1), weft_kernel_pca = kernel_pca(d$numbers, 2),
@@ -164,7 +165,8 @@ irm_arguments <- function(d, fits, path) {
     irm_log_posterior = list(x = as.matrix(d$links) * 1, row_cluster = rep(1, 12), col_cluster = rep(1, 12),
                              type = "bipartite"),
     irm_nmi = list(a = c(1, 1, 2), b = c(1, 2, 2)), irm_resume = list(file = path("checkpoint")),
-    irm_sample = list(n_row = 5, n_col = 4, k = 2), irm_words = list(x = fits$weft_irm),
+    irm_sample = list(n_row = 5, n_col = 4, k = 2), irm_shards = list(read = function(i) d$links, shards = 2),
+    irm_words = list(x = fits$weft_irm),
     read_bag_of_words = list(file = path("words"), vocab = path("words.vocab")),
     write_bag_of_words = list(x = d$words, file = path("out"), vocab = path("out.vocab"))
   )

@@ -26,6 +26,10 @@ twins_irm <- function() {
                         split_merge = 3),
     "irm, tiny shapes beta" = run(function() planted(30:60, 30:60, 3, 0.2, beta = c(1e-3, 1e-3)), split_merge = FALSE),
     "irm, edge list" = run(function() list(x = graphs(3000, 40000)), split_merge = FALSE),
+    "irm, shards on three parts" = run(function() {
+      A <- planted(60:120, 200:300, 3, 0.3)$x
+      list(x = irm_shards(function(i) A[seq(i, i + 19), ], 41))
+    }, split_merge = FALSE, devices = c(0, 0, 0)),
     "irm, sweeps that three parts share" = run(function() planted(60:120, 400:700, 4, 0.3), hold_out = 0.05,
                                                devices = c(0, 0, 0), sweeps = 4),
     "irm, large alpha" = run(function() planted(30:60, 30:60, 3, 0.2, alpha = 40), hold_out = 0.05, sweeps = 4),

@@ -87,6 +87,7 @@ irm_variants <- function(d, path) {
   counts <- d$counts[, 1:8]
   list(
     "irm/counts" = list(x = counts, family = "poisson", chains = 1, sweeps = 4, split_merge = 1),
+    "irm/shards" = list(x = irm_shards(function(i) d$links[6 * i - 5:0, ], 2), chains = 1, sweeps = 4),
     "irm/numbers" = list(x = d$numbers, family = "gaussian", chains = 1, sweeps = 4),
     "irm/collapsed" = list(x = d$links, sampler = "collapsed", chains = 1, sweeps = 4, alpha = "sample",
                            hold_out = 0.1),

@@ -78,7 +78,8 @@ test_that("a sparse Matrix by row with missing or other values becomes pairs as 
   square <- pmax(square, t(square))
   one_mode <- function(x, type) irm(x, type = type, chains = 1, sweeps = 6, seed = 1)$row_cluster
   for (type in c("undirected", "directed")) {
-    expect_identical(one_mode(by_row(Matrix::Matrix(square, sparse = TRUE, doDiag = FALSE)), type), one_mode(square, type))
+    sparse <- Matrix::Matrix(square, sparse = TRUE, doDiag = FALSE)
+    expect_identical(one_mode(by_row(sparse), type), one_mode(square, type))
   }
 })
 

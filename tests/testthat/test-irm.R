@@ -324,7 +324,8 @@ test_that("lists of a graph are checked before samplers stand on them, by all th
   }
   none <- list(n_row = rows, n_col = 1000, start = numeric(rows + 1), to = integer(), weight = NULL)
   begin <- function(links, missing = none, kind = "bipartite") {
-    .Call(weft:::C_weft_irm_start, list(kind = kind, self = FALSE, links = links, missing = missing, values = NULL),
+    .Call(weft:::C_weft_irm_start, list(kind = kind, self = FALSE, links = links, missing = missing, values = NULL,
+                                        prepared = NULL),
           list(clusters = c(4, 4), chains = 1, key = c(0, 1), nested = FALSE, degrees = FALSE),
           weft:::run_control("cpu", 2, FALSE))
   }
