@@ -12,7 +12,8 @@
 #' `vignette("how-weft-computes")` explains the samplers and limits.
 #'
 #' @param x a matrix of 0 and 1, of counts or of real values, with NA for unobserved values; or an edge list (a data
-#'   frame), an igraph object or a SummarizedExperiment.
+#'   frame), an igraph object or a SummarizedExperiment. Links that no single object can contain are read in shards: see
+#'   [irm_shards()].
 #' @param type `"bipartite"`; or `"directed"` or `"undirected"` for a single partition, if rows and columns are the same
 #'   nodes. The default is the type of an igraph object, otherwise bipartite.
 #' @param family `"bernoulli"` for links, `"poisson"` for counts, `"gaussian"` for real values.

@@ -173,11 +173,11 @@ static graph_source source_of(SEXP graph)
   const double *values = weft_record_doubles_or_null(&given, "values", 3);
   SEXP prepared = weft_record_field(&given, "prepared");
   graph_source source = { .unit = values ? values[2] : 0,
-                                .log_scale = values ? log(values[1]) : 0,
-                                .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3),
-                                .self = weft_record_flag(&given, "self"),
-                                .links = edges_of(weft_record_field(&given, "links")),
-                                .missing = edges_of(weft_record_field(&given, "missing")) };
+                          .log_scale = values ? log(values[1]) : 0,
+                          .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3),
+                          .self = weft_record_flag(&given, "self"),
+                          .links = edges_of(weft_record_field(&given, "links")),
+                          .missing = edges_of(weft_record_field(&given, "missing")) };
   weft_record_close(&given);
   if (prepared == R_NilValue) return source;
   source.prepared = weft_glue_handle_take(prepared, &prepared_kind);

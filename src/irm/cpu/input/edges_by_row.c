@@ -91,10 +91,12 @@ done:
   return st;
 }
 
-/* The most columns between two polls, and in a thread's piece of work: their offsets stay in its cache. Fewer columns
- * are shared among the threads, but not in small pieces, since every piece looks into all rows. */
+/* The most columns in a thread's piece of work: their offsets stay in its cache. Fewer columns are shared among the
+ * threads, but not in small pieces, since every piece looks into all rows. TURN_LINKS: of a thread, between two
+ * polls. */
 #define TURN_COLUMNS 65536
 #define MIN_COLUMNS 1024
+#define TURN_LINKS 8000000
 
 /* The first entry of row i at or after column j. */
 static int64_t first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
@@ -110,11 +112,12 @@ static int64_t first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
   return low;
 }
 
-/* Counts (to NULL) or places the entries of columns first .. last-1; next[j]: where the column's next one goes. */
-static void turn_columns(const weft_irm_edges *edges, int64_t first, int64_t last, int drop_diagonal, int64_t *next,
-                         int32_t *to, int32_t *weight)
+/* Counts (to NULL) or places the entries that rows `row` .. until-1 have in columns first .. last-1; next[j]: where the
+ * column's next one goes. */
+static void turn_columns(const weft_irm_edges *edges, int64_t row, int64_t until, int64_t first, int64_t last,
+                         int drop_diagonal, int64_t *next, int32_t *to, int32_t *weight)
 {
-  for (int64_t i = 0; i < edges->n[0]; i++) {
+  for (int64_t i = row; i < until; i++) {
     const int64_t end = (int64_t) edges->start[i + 1];
     for (int64_t entry = first == 0 ? (int64_t) edges->start[i] : first_from(edges, i, first);
          entry < end && edges->to[entry] < last; entry++) {
@@ -151,12 +154,15 @@ static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
       WEFT_TAKE(to, arena, (size_t) start[n] + 1);
       if (edges->weight) WEFT_TAKE(weight, arena, (size_t) start[n] + 1);
     }
-    for (int64_t round = 0; round < pieces; round += threads) {
-      const int64_t last = round + threads < pieces ? round + threads : pieces;
+    for (int64_t row = 0, until = 0; row < edges->n[0]; row = until) {
+      double work = 0;
+      for (; until < edges->n[0] && work < (double) TURN_LINKS * threads; until++)
+        work += (double) pieces + edges->start[until + 1] - edges->start[until];
       WEFT_PARALLEL_FOR(threads, dynamic)
-      for (int64_t p = round; p < last; p++)
-        turn_columns(edges, p * piece, p + 1 < pieces ? (p + 1) * piece : n, drop_diagonal, next, to, weight);
-      WEFT_TRY(weft_poll(ctx, (double) last, (double) pieces));
+      for (int64_t p = 0; p < pieces; p++)
+        turn_columns(edges, row, until, p * piece, p + 1 < pieces ? (p + 1) * piece : n, drop_diagonal, next, to,
+                     weight);
+      WEFT_TRY(weft_poll(ctx, (double) until, (double) edges->n[0]));
     }
   }
   *out = (weft_irm_lists){ start, to, weight };
