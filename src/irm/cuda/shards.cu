@@ -169,26 +169,30 @@ done:
   return st;
 }
 
-/* Shards that fit stay on the device; when not all do, room for the largest is kept for sending the others anew. */
+/* Shards that fit stay on the device; when not all do, room for the largest is kept for sending the others anew. What
+ * is left is asked for each, since memory goes in pieces of 2 MB. */
 weft_status irm_shards_make(weft_ctx *ctx, irm_shards *all, double room)
 {
   weft_status st = WEFT_OK;
-  double wanted = 0, largest = 0, left = room - 1e6;
+  const double spare = 1e6, piece = 2e6;
+  double wanted = 0, largest = 0;
+  bool all_stay = true;
   for (int mode = 0; mode < 2; mode++) WEFT_TRY(cut_mode(ctx, all, mode, room / 3));
   for (const irm_shard &shard : *all->list) {
     wanted += (double) shard.bytes;
     largest = std::max(largest, (double) shard.bytes);
   }
-  if (wanted > left) {
+  if (wanted + piece * (double) all->list->size() > room - spare)
     WEFT_DEVICE_TAKE(all->streamed, all->mem, (size_t) largest);
-    left -= largest;
-  }
   for (irm_shard &shard : *all->list) {
-    if ((double) shard.bytes > left) continue;
+    if ((double) shard.bytes > weft_device_available(ctx) - spare) {
+      all_stay = false;
+      continue;
+    }
     WEFT_DEVICE_TAKE(shard.resident, all->mem, shard.bytes);
     WEFT_TRY(send_shard(all, shard, shard.resident));
-    left -= (double) shard.bytes;
   }
+  if (!all_stay && !all->streamed) WEFT_DEVICE_TAKE(all->streamed, all->mem, (size_t) largest);
 done:
   return st;
 }
