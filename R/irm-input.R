@@ -96,7 +96,7 @@ sparse_pairs <- function(A, poisson, threshold, one_mode) {
   if (length(other) == A@p[length(A@p)] && all_links(values, poisson, threshold)) {
     weight <- if (poisson && is.null(threshold)) as.integer(values)
     if (poisson && !length(weight)) weight <- rep(1L, length(other))
-    shape <- if (by_row) A@Dim else rev(A@Dim)
+    shape <- as.double(if (by_row) A@Dim else rev(A@Dim))
     lists <- list(n_row = shape[1L], n_col = shape[2L], start = as.double(A@p), to = other, weight = weight)
     return(c(stats::setNames(list(lists), if (by_row) "rows" else "columns"),
              list(weight = weight, n_row = A@Dim[1L], n_col = A@Dim[2L], row_names = A@Dimnames[[1L]],

@@ -71,8 +71,9 @@ fitted <- function(in_shard, backend, on = seq_len(devices) - 1) {
               paste(sprintf("%s %.2f", c("parameters", "rows", "columns", "blocks", "other"), fit$run$stages),
                     collapse = ", "), host_peak(), seen[["device"]]))
   at <- unique(round(seq(1, sweeps, length.out = 8)))
+  trace <- fit$run$trace
   cat(sprintf("  clusters at sweeps %s: %s\n", toString(at),
-              paste(fit$run$trace$row_clusters[at, 1], fit$run$trace$col_clusters[at, 1], sep = " x ", collapse = ", ")))
+              paste(trace$row_clusters[at, 1], trace$col_clusters[at, 1], sep = " x ", collapse = ", ")))
   fit[c("row_cluster", "col_cluster", "log_posterior")]
 }
 

@@ -11,8 +11,10 @@
 #include "irm/cpu/split/trials.h"
 #include "irm/cpu/split/split_choice.h"
 
-/* Entries of all proposals that are evaluated at once, and of one at least: larger ones wait for room of their own. */
+/* Entries of all proposals that are evaluated at once, more of them if they take a sixteenth of what the lists take, and
+ * of one at least: larger ones wait for room of their own. */
 #define BESIDE_ENTRIES ((int64_t) 1 << 24)
+#define BESIDE_LINKS 32
 #define MIN_ENTRIES ((int64_t) 1 << 16)
 enum { MAX_TRIALS = 32 };
 
@@ -28,7 +30,9 @@ weft_status irm_trials_make(weft_arena *arena, irm_state *state, int chains)
   if (nodes > IRM_SPLIT_NODES) nodes = IRM_SPLIT_NODES;
   if (slots > MAX_TRIALS) slots = MAX_TRIALS;
   if (slots > state->model->attempts) slots = state->model->attempts;
-  int64_t beside = BESIDE_ENTRIES / ((int64_t) slots * chains);
+  int64_t beside = state->graph->link_count[0] / BESIDE_LINKS;
+  if (beside < BESIDE_ENTRIES) beside = BESIDE_ENTRIES;
+  beside /= (int64_t) slots * chains;
   if (beside < MIN_ENTRIES) beside = MIN_ENTRIES;
   irm_trial *trial;
   state->trial_count = slots;
