@@ -42,23 +42,29 @@ planted <- function(in_shard) {
   })
 }
 
-# The most memory of this process, and of devices as the progress function saw them.
-host_peak <- function() {
+# Gigabytes: the most that this process had, and of that native memory; and memory of all devices together.
+peaks <- function() {
   line <- grep("VmHWM", readLines("/proc/self/status"), value = TRUE)
-  as.numeric(gsub("[^0-9]", "", line)) * 1024 / 1e9
+  native <- .Call(weft:::C_weft_memory, NULL)[c("host_peak", "device_peak")]
+  c(as.numeric(gsub("[^0-9]", "", line)) * 1024, native) / 1e9
 }
-seen <- c(at = 0, device = 0)
-watch <- function(done, total) {
-  if (proc.time()[[3]] < seen[["at"]] + 5 || !nzchar(Sys.which("nvidia-smi"))) return()
-  used <- system2("nvidia-smi", "--query-gpu=memory.used --format=csv,noheader,nounits", stdout = TRUE)
-  seen[] <<- c(proc.time()[[3]], max(seen[["device"]], as.numeric(used) / 1e3))
+
+# Seconds in parts of a call, those in which links are drawn among the shards'.
+parts <- c(shards = "shard_graph", prepare = "prepare_graph", start = "start_state", sweeps = "irm_chains",
+           result = "irm_result")
+began <- spent <- stats::setNames(numeric(length(parts)), parts)
+for (part in parts) {
+  suppressMessages(trace(part, where = asNamespace("weft"), print = FALSE,
+                         bquote(began[[.(part)]] <<- proc.time()[[3]], list(part = part)),
+                         exit = bquote(spent[[.(part)]] <<- spent[[.(part)]] + proc.time()[[3]] - began[[.(part)]])))
 }
 
 fitted <- function(in_shard, backend, on = seq_len(devices) - 1) {
   drawing <<- 0
+  spent[] <<- 0
   control <- list(split_merge = number("attempts", 30))
   most <- number("max", NA)
-  run <- weft_run(backend = backend, devices = if (backend == "cuda") on, progress = watch)
+  run <- weft_run(backend = backend, devices = if (backend == "cuda") on)
   seconds <- system.time(fit <- irm(planted(in_shard), chains = 1, sweeps = sweeps, seed = 1, run = run,
                                     max_clusters = if (!is.na(most)) most, control = control))[["elapsed"]]
   agree <- c(irm_nmi(fit$row_cluster, truth$row), irm_nmi(fit$col_cluster, truth$col))
@@ -67,9 +73,11 @@ fitted <- function(in_shard, backend, on = seq_len(devices) - 1) {
                     "clusters; within 10^-6 of the best log posterior %.8g from sweep %d on\n"),
               fit$backend, length(fit$run$graph$links$to), seconds - drawing, drawing, agree[1], agree[2],
               max(fit$row_cluster), max(fit$col_cluster), max(fit$log_posterior), found))
-  cat(sprintf("  stages of %d sweeps: %s s; host memory up to %.1f GB, device %.1f GB\n", sweeps,
+  cat(sprintf("  %s\n", paste(sprintf("%s %.1f s", names(parts), spent), collapse = ", ")))
+  memory <- peaks()
+  cat(sprintf("  stages of %.0f sweeps: %s s; up to %.1f GB of host memory, %.1f of it native; devices %.1f GB\n", sweeps,
               paste(sprintf("%s %.2f", c("parameters", "rows", "columns", "blocks", "other"), fit$run$stages),
-                    collapse = ", "), host_peak(), seen[["device"]]))
+                    collapse = ", "), memory[1], memory[2], memory[3]))
   at <- unique(round(seq(1, sweeps, length.out = 8)))
   trace <- fit$run$trace
   cat(sprintf("  clusters at sweeps %s: %s\n", toString(at),
