@@ -93,11 +93,18 @@ sparse_pairs <- function(A, poisson, threshold, one_mode) {
   if (!by_row) A <- methods::as(A, "CsparseMatrix") # parts of one pair in a triplet matrix add up
   values <- if (!inherits(A, "nMatrix")) A@x
   other <- if (by_row) A@j else A@i
-  if (length(other) == A@p[length(A@p)] && all_links(values, poisson, threshold)) {
-    weight <- if (poisson && is.null(threshold)) as.integer(values)
-    if (poisson && !length(weight)) weight <- rep(1L, length(other))
+  start <- as.double(A@p)
+  whole <- length(other) == start[length(start)]
+  if (whole && !is.null(threshold) && !anyNA(values)) {
+    above <- (if (is.null(values)) rep(1, length(other)) else values) > check_threshold(threshold)
+    if (!all(above)) start <- c(0, cumsum(above))[start + 1]
+    other <- other[above]
+    values <- NULL
+  }
+  if (whole && all_links(values, poisson)) {
+    weight <- if (poisson) if (is.null(values)) rep(1L, length(other)) else as.integer(values)
     shape <- as.double(if (by_row) A@Dim else rev(A@Dim))
-    lists <- list(n_row = shape[1L], n_col = shape[2L], start = as.double(A@p), to = other, weight = weight)
+    lists <- list(n_row = shape[1L], n_col = shape[2L], start = start, to = other, weight = weight)
     return(c(stats::setNames(list(lists), if (by_row) "rows" else "columns"),
              list(weight = weight, n_row = A@Dim[1L], n_col = A@Dim[2L], row_names = A@Dimnames[[1L]],
                   col_names = A@Dimnames[[2L]], matrix = TRUE)))
@@ -109,8 +116,7 @@ sparse_pairs <- function(A, poisson, threshold, one_mode) {
 }
 
 # Whether values, of which there are none where every entry is a link, say that every entry is one.
-all_links <- function(values, poisson, threshold) {
-  if (!is.null(threshold)) return(FALSE)
+all_links <- function(values, poisson) {
   if (is.null(values) || is.logical(values)) return(is.null(values) || isTRUE(all(values)))
   if (!poisson) return(isTRUE(all(values == 1)))
   isTRUE(all(values >= 1 & values <= .Machine$integer.max)) && all(values == round(values))
@@ -128,11 +134,7 @@ listed_pairs <- function(pairs) {
 
 matrix_pairs <- function(from, to, value, shape, names, poisson, threshold) {
   gone <- is.na(value)
-  if (!is.null(threshold)) {
-    threshold <- check_number(threshold, "threshold")
-    if (threshold < 0) abort_input("`threshold` must not be negative.", x = sprintf("It is %g.", threshold))
-    value <- as.double(value > threshold)
-  }
+  if (!is.null(threshold)) value <- as.double(value > check_threshold(threshold))
   if (any(gone)) check_values(value[!gone], from[!gone], to[!gone], poisson, threshold)
   else check_values(value, from, to, poisson, threshold)
   link <- !gone & value != 0
@@ -140,6 +142,12 @@ matrix_pairs <- function(from, to, value, shape, names, poisson, threshold) {
   list(from = of_links(from), to = of_links(to), weight = if (poisson) as.integer(of_links(value)),
        na_from = from[gone], na_to = to[gone], n_row = shape[1L], n_col = shape[2L], row_names = names[[1L]],
        col_names = names[[2L]], matrix = TRUE)
+}
+
+check_threshold <- function(threshold) {
+  threshold <- check_number(threshold, "threshold")
+  if (threshold < 0) abort_input("`threshold` must not be negative.", x = sprintf("It is %g.", threshold))
+  threshold
 }
 
 check_values <- function(value, from, to, poisson, threshold) {

@@ -75,7 +75,7 @@ fitted <- function(in_shard, backend, on = seq_len(devices) - 1) {
               max(fit$row_cluster), max(fit$col_cluster), max(fit$log_posterior), found))
   cat(sprintf("  %s\n", paste(sprintf("%s %.1f s", names(parts), spent), collapse = ", ")))
   memory <- peaks()
-  cat(sprintf("  stages of %.0f sweeps: %s s; up to %.1f GB of host memory, %.1f of it native; devices %.1f GB\n", sweeps,
+  cat(sprintf("  stages of a device: %s s; up to %.1f GB of host memory, %.1f of it native; devices %.1f GB\n",
               paste(sprintf("%s %.2f", c("parameters", "rows", "columns", "blocks", "other"), fit$run$stages),
                     collapse = ", "), memory[1], memory[2], memory[3]))
   at <- unique(round(seq(1, sweeps, length.out = 8)))

@@ -40,6 +40,14 @@ test_that("counts, rows without links, and names come in shards", {
   expect_identical(outcome(irm_shards(rows_of(sparse, c(10, 20, 40)), 3), family = "poisson"), fit)
   above <- outcome(irm_shards(rows_of(counts, c(10, 40)), 2), control = list(threshold = 1))
   expect_identical(above, outcome((counts > 1) * 1))
+  for (form in c("CsparseMatrix", "RsparseMatrix", "TsparseMatrix")) {
+    for (threshold in c(0, 1, 1e6)) {
+      stored <- methods::as(methods::as(sparse, "generalMatrix"), form)
+      expect_identical(outcome(stored, control = list(threshold = threshold)), outcome((counts > threshold) * 1))
+      expect_identical(outcome(stored, family = "poisson", control = list(threshold = threshold)),
+                       outcome((counts > threshold) * 1, family = "poisson"))
+    }
+  }
   part <- rows_of(counts, c(10, 40))
   unnamed <- irm_shards(function(i) if (i == 1) unname(part(i)) else part(i), 2)
   expect_null(names(outcome(unnamed, family = "poisson")$row_cluster))
