@@ -139,7 +139,7 @@ predict.weft_gp <- function(object, newdata = NULL, se = FALSE, ..., run = NULL)
   run <- as_run(run)
   check_parts(object, "gp_regression()", gp_parts(object))
   se <- check_flag(se, "se")
-  q <- if (is.null(newdata)) name_rows(object$data, object$rows) else match_columns(newdata, object)
+  q <- if (is.null(newdata)) name_rows(object$data, object$rows) else match_columns(newdata, object)$points
   fit <- object$variance *
     kernel_sum(q, object$data, weights = object$alpha, kernel = object$kernel, bandwidth = object$bandwidth, run = run)
   if (!se) return(fit)
@@ -158,8 +158,9 @@ predict.weft_gp <- function(object, newdata = NULL, se = FALSE, ..., run = NULL)
 }
 
 gp_parts <- function(object) {
-  c(point_parts(object, definite_kernels), list(
-    bandwidth = function(v) !is.null(model_bandwidth(object)),
+  seen <- new.env()
+  c(point_parts(object, definite_kernels, seen), list(
+    bandwidth = function(v) !is.null(model_bandwidth(object, seen$facts$range)),
     noise = function(v) is_number(v, 1e-12, 1e100),
     variance = function(v) is_number(v, 1e-100, 1e100),
     rank = is_count,

@@ -70,7 +70,8 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
   run <- use_backend(run)
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
-  given <- checked_points(x, "x")
+  bias <- check_choice(bias, c("none", "score"), "bias")
+  given <- checked_points(x, "x", digest = bias == "none")
   x <- given$points
   n <- rows_of_all(x, run$ranks)
   if (n < 1) abort_input("`x` must have at least one row.")
@@ -80,16 +81,14 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
                 i = "Use another kernel, for example \"laplacian\".")
   }
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, bandwidth_rules, "bandwidth") else "given"
-  bias <- check_choice(bias, c("none", "score"), "bias")
   if (bias == "score") check_score(kernel, run)
   if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, run, seed)
-  range <- given$range
   if (bias == "score") {
-    x <- moved_by_score(x, bandwidth, max(abs(range[1:2, ])), rel_error, run)
-    range <- points_range(x)
+    x <- moved_by_score(x, bandwidth, range_reach(given$range), rel_error, run)
+    given <- points_facts(x)
   }
   object <- points_model(x, n, bandwidth, list(kernel = kernel, tree = tree, rel_error = rel_error, seed = seed), run,
-                         range)
+                         given)
   new_result(class = "weft_kde", c(object, list(
     rule = rule, log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(object$parts, ncol(x)),
     call = match.call(),
@@ -180,7 +179,9 @@ predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out 
                              run = NULL) {
   run <- as_run(run)
   join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
-  check_parts(object, "kde()", kde_parts(object))
+  seen <- new.env()
+  check_parts(object, "kde()", kde_parts(object, seen))
+  object$facts <- seen$facts
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   if (leave_one_out && !is.null(newdata)) {
     abort_input("`newdata` must not be given with `leave_one_out = TRUE`, which uses the points of the density.")
@@ -195,8 +196,8 @@ predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out 
   if (identical(result$backend, "cuda")) structure(f, backend = "cuda") else f
 }
 
-kde_parts <- function(object) {
-  c(tree_parts(object), list(
+kde_parts <- function(object, seen = new.env()) {
+  c(tree_parts(object, seen), list(
     rule = function(v) is_word(v, c("given", bandwidth_rules)),
     log_scale = function(v) {
       known <- -log(object$n) - log_integral(object$kernel, object$d) - log_volume(object$parts, object$d)

@@ -58,9 +58,11 @@ kernel_gradient <- function(x, reference = NULL, weights = NULL, kernel = "gauss
     abort_input("`trace = TRUE` needs one of the kernels \"gaussian\", \"biweight\", \"matern52\" and \"matern72\".",
                 x = sprintf("`kernel` is \"%s\".", kernel))
   }
-  query <- kernel_points(x, "x")
+  at <- checked_points(x, "x")
+  query <- at$points
   self <- is.null(reference)
-  reference <- if (self) query else kernel_points(reference, "reference")
+  over <- if (self) at else checked_points(reference, "reference")
+  reference <- over$points
   if (ncol(query) != ncol(reference)) {
     abort_input("`x` and `reference` must have the same columns.",
                 x = sprintf("`x` has %d, `reference` %d.", ncol(query), ncol(reference)))
@@ -69,7 +71,7 @@ kernel_gradient <- function(x, reference = NULL, weights = NULL, kernel = "gauss
   if (NCOL(weights %||% 1) > 1L) {
     abort_input("`weights` must contain one number per reference.", x = sprintf("It has %d columns.", NCOL(weights)))
   }
-  given <- check_bandwidth(bandwidth, ncol(query), if (self) points_reach(query) else points_reach(reference, query))
+  given <- check_bandwidth(bandwidth, ncol(query), max(range_reach(at$range), range_reach(over$range)))
   sum_of <- function(kernel, wider, columns, rel_error) {
     kernel_sum(query, if (!self) reference, columns, kernel, scale_bandwidth(bandwidth, wider), rel_error,
                leave_one_out = leave_one_out, run = run)

@@ -3,8 +3,9 @@
 # A double matrix with finite coordinates.
 kernel_points <- function(x, arg) checked_points(x, arg)$points
 
-# list(points, range): the same and its points_range(), since points may be so many that another look at them counts.
-checked_points <- function(x, arg) {
+# The same with its points_range(), since points may be so many that another pass over them counts.
+# digest: also with their digest.
+checked_points <- function(x, arg, digest = FALSE) {
   source <- as_source(x, NULL, arg)
   x <- source_matrix(source) %||% source$data
   if (source$kind == "frame") {
@@ -26,15 +27,18 @@ checked_points <- function(x, arg) {
   }
   if (ncol(x) < 1L) abort_input(sprintf("`%s` must have at least one column.", arg))
   if (!is.double(x)) storage.mode(x) <- "double"
-  range <- points_range(x)
-  if (any(range[3L, ] > 0)) {
+  facts <- if (digest) points_facts(x) else list(range = points_range(x))
+  if (any(facts$range[3L, ] > 0)) {
     bad <- !is.finite(x)
     at <- which(bad, arr.ind = TRUE)[1L, ]
     abort_input(sprintf("`%s` must have finite coordinates.", arg),
                 x = sprintf("%d are missing or infinite, the first in row %d, column %d.", sum(bad), at[1L], at[2L]))
   }
-  list(points = x, range = range)
+  points_with(x, facts)
 }
+
+# Points that have been checked, for kernel_problem(): list(points, range, digest).
+points_with <- function(x, facts) structure(c(list(points = x), facts), class = "weft_points")
 
 # A vector as a matrix. Written in this way, R wraps a long one and copies nothing.
 with_shape <- function(x, rows, columns) {
@@ -45,21 +49,23 @@ with_shape <- function(x, rows, columns) {
 # 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies.
 points_range <- function(x) .Call(C_weft_kernel_range, x, control_of_size(length(x)))
 
-# For passes over so many numbers: below 100 MB on one thread, since to wake the others takes longer, with a control
+# list(range, digest): the same with a digest of the numbers.
+points_facts <- function(x) .Call(C_weft_kernel_facts, x, control_of_size(length(x)))
+
+# For passes over so many numbers: below 32 MB on one thread, since to wake the others takes longer, with a control
 # that is made once: such calls are many and short.
 control_of_size <- function(numbers) {
   if (is.null(one_thread$control)) one_thread$control <- run_control("cpu", 1L, FALSE)
-  if (numbers > 1.3e7) run_control("cpu", progress = FALSE) else one_thread$control
+  if (numbers > 4e6) run_control("cpu", progress = FALSE) else one_thread$control
 }
 
 one_thread <- new.env(parent = emptyenv())
 
 # The greatest distance from 0 of a coordinate.
-points_reach <- function(...) {
-  sets <- list(...)
-  sets <- sets[vapply(sets, nrow, 0L) > 0L]
-  max(0, vapply(sets, function(x) max(abs(points_range(x)[1:2, ])), 0))
-}
+points_reach <- function(...) max(0, vapply(list(...), function(x) range_reach(points_range(x)), 0))
+
+# The same of points_range(): of no points, 0.
+range_reach <- function(range) max(0, abs(range[1:2, is.finite(range[1L, ])]))
 
 # A matrix, or NULL for 1 each: as many ones as there are points are only made where they are needed.
 kernel_weights <- function(weights, n) {

@@ -20,7 +20,8 @@ damaged_model <- function(made_by, part) {
 }
 
 # The parts that hold the points: d columns of `data`, n rows but over ranks. `kernels`: those that the model may have.
-point_parts <- function(object, kernels) {
+# seen: an environment, which gets the points_facts() of the points as `facts`, so that there is one pass over them.
+point_parts <- function(object, kernels, seen) {
   list(
     kernel = function(v) is_word(v, kernels),
     d = function(v) is_count(v, 1),
@@ -28,7 +29,9 @@ point_parts <- function(object, kernels) {
     distributed = function(v) is.null(v) || is_flag(v),
     data = function(v) {
       rows <- if (isTRUE(object$distributed)) nrow(v) else object$n
-      is.double(v) && is.matrix(v) && is_table(v, rows, object$d) && rows <= object$n
+      if (!is.double(v) || !is.matrix(v) || !is_bare(v, "double") || !has_shape(v, c(rows, object$d))) return(FALSE)
+      seen$facts <- if (is.null(object$digest)) list(range = points_range(v)) else points_facts(v)
+      !any(seen$facts$range[3L, ] > 0) && rows <= object$n
     },
     names = function(v) is_names(v, object$d),
     rows = function(v) is_names(v, nrow(object$data)),
@@ -37,10 +40,10 @@ point_parts <- function(object, kernels) {
   )
 }
 
-# The form in which check_bandwidth() has the model's bandwidth, or NULL where it cannot be one.
-model_bandwidth <- function(object) {
+# The form in which check_bandwidth() has the model's bandwidth, or NULL where it cannot be one. range: of its points.
+model_bandwidth <- function(object, range) {
   if (is.object(object$bandwidth)) return(NULL)
-  tryCatch(check_bandwidth(object$bandwidth, object$d, points_reach(object$data)), weft_error_input = function(e) NULL)
+  tryCatch(check_bandwidth(object$bandwidth, object$d, range_reach(range)), weft_error_input = function(e) NULL)
 }
 
 # A bandwidth that is right for the points, as a model keeps it: numbers, or a covariance.
@@ -65,8 +68,8 @@ is_form_of <- function(parts, object, known) {
 
 # What a density and a regression keep alike: the points, in a tree unless they are spread over ranks or lie on a line,
 # and how to sum over them. `sums`: list(kernel, tree, rel_error, seed).
-points_model <- function(x, n, bandwidth, sums, run, range = points_range(x)) {
-  reach <- if (nrow(x)) max(abs(range[1:2, ])) else 0
+points_model <- function(x, n, bandwidth, sums, run, facts = points_facts(x)) {
+  reach <- range_reach(facts$range)
   bandwidth <- plain_bandwidth(bandwidth, x, reach)
   parts <- check_bandwidth(bandwidth, ncol(x), reach)
   control <- run_control("cpu", run$threads, run$progress, task = "Building a tree")
@@ -78,32 +81,33 @@ points_model <- function(x, n, bandwidth, sums, run, range = points_range(x)) {
     kernel = sums$kernel, bandwidth = bandwidth, n = n, d = ncol(x), names = colnames(x), rows = rownames(x),
     rel_error = sums$rel_error, tree_type = sums$tree, distributed = run$ranks,
     native = if (!run$ranks && !rebuilt) native_trees(problem)$reference,
-    digest = if (!run$ranks && rebuilt) digest_of(unname(x)), parts = parts, data = unname(x)
+    digest = if (!run$ranks && rebuilt) facts$digest, parts = parts, data = unname(x)
   )
 }
 
-tree_parts <- function(object) {
+tree_parts <- function(object, seen = new.env()) {
   form <- NULL # for which all points are looked at
-  c(point_parts(object, kernel_names), list(
+  c(point_parts(object, kernel_names, seen), list(
     rel_error = function(v) is_number(v, 0, 1),
     tree_type = function(v) is_word(v, tree_types),
-    bandwidth = function(v) !is.null(form <<- model_bandwidth(object)),
+    bandwidth = function(v) !is.null(form <<- model_bandwidth(object, seen$facts$range)),
     parts = function(v) is_form_of(v, object, form),
     native = function(v) {
       if (isTRUE(object$distributed)) return(is.null(v))
       if (is.null(v)) return(object$tree_type == "kd" && !is.null(object$digest))
       is.null(wrong_in_tree(v, object$n, object$d, object$tree_type, object$data, object$parts))
     },
-    digest = function(v) is.null(v) || identical(v, digest_of(object$data))
+    digest = function(v) is.null(v) || identical(v, seen$facts$digest)
   ))
 }
 
 # Sums of a model that keeps its points in a tree: kde and regression. The result's rows are those of `newdata`, or of
-# the points.
+# the points. object$facts: NULL, or the points_facts() of its points.
 model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FALSE, rel_error = NULL,
                        run = as_run()) {
   query <- if (is.null(newdata)) NULL else match_columns(newdata, object)
-  problem <- kernel_problem(query, object$data, weights, object$kernel, object$bandwidth,
+  facts <- object$facts %||% list(range = points_range(object$data))
+  problem <- kernel_problem(query, points_with(object$data, facts), weights, object$kernel, object$bandwidth,
                             rel_error = rel_error %||% object$rel_error, log = log, leave_one_out = leave_one_out,
                             run = run_but(run, backend = run$backend %||% object$backend))
   problem$bandwidth <- object$parts
@@ -111,20 +115,21 @@ model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FA
   problem$grown <- object$native
   problem$self <- is.null(newdata)
   result <- if (isTRUE(object$distributed)) kernel_over_ranks(problem) else kernel_run(problem)
-  result$rows <- if (is.null(newdata)) object$rows else rownames(query)
+  result$rows <- if (is.null(newdata)) object$rows else rownames(query$points)
   result
 }
 
-# By name; in their order where none has a name of the data, as expand.grid() makes them.
+# By name; in their order where none has a name of the data, as expand.grid() makes them. As checked_points() gives
+# them.
 match_columns <- function(newdata, object) {
   named <- (is.data.frame(newdata) || is.matrix(newdata)) && any(colnames(newdata) %in% object$names)
   columns <- if (named) columns_of_fit(object$names, newdata)
   if (!is.null(columns)) newdata <- newdata[, columns, drop = FALSE]
   if (is.numeric(newdata) && is.null(dim(newdata)) && object$d > 1L) newdata <- matrix(newdata, 1L)
-  newdata <- kernel_points(newdata, "newdata")
-  if (ncol(newdata) != object$d) {
+  newdata <- checked_points(newdata, "newdata")
+  if (ncol(newdata$points) != object$d) {
     abort_input(sprintf("`newdata` must have %d columns, like the points of the model.", object$d),
-                x = sprintf("It has %d.", ncol(newdata)))
+                x = sprintf("It has %d.", ncol(newdata$points)))
   }
   newdata
 }

@@ -147,7 +147,7 @@ predict.weft_kernel_pca <- function(object, newdata = NULL, ..., run = NULL) {
   run <- as_run(run)
   check_parts(object, "kernel_pca()", pca_parts(object))
   if (is.null(newdata)) return(object$scores)
-  q <- match_columns(newdata, object)
+  q <- match_columns(newdata, object)$points
   sums <- kernel_pca_sums(object, q, object$vectors, run)
   root <- sqrt(pmax(object$values, 0))
   scores <- (sums - rep(object$shift, each = nrow(q))) / rep(ifelse(root > 0, root, Inf), each = nrow(q))
@@ -157,8 +157,9 @@ predict.weft_kernel_pca <- function(object, newdata = NULL, ..., run = NULL) {
 
 pca_parts <- function(object) {
   k <- length(object$values)
-  c(point_parts(object, c(kernel_names, "polynomial")), list(
-    bandwidth = function(v) object$kernel == "polynomial" || !is.null(model_bandwidth(object)),
+  seen <- new.env()
+  c(point_parts(object, c(kernel_names, "polynomial"), seen), list(
+    bandwidth = function(v) object$kernel == "polynomial" || !is.null(model_bandwidth(object, seen$facts$range)),
     polynomial = function(v) is_reals(v, 3L) && is_count(v[3L]) && v[3L] <= 100,
     values = function(v) is_reals(v, k) && k > 0L,
     vectors = function(v) is.double(v) && is_table(v, object$n, k),

@@ -205,7 +205,9 @@ predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c(
                                            leave_one_out = FALSE, rel_error = NULL, ..., run = NULL) {
   run <- as_run(run)
   join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
-  check_parts(object, "kernel_regression()", regression_parts(object))
+  seen <- new.env()
+  check_parts(object, "kernel_regression()", regression_parts(object, seen))
+  object$facts <- seen$facts
   interval <- check_choice(interval, c("none", "confidence"), "interval")
   level <- check_number(level, "level", min = 0, max = 1)
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
@@ -237,9 +239,9 @@ regression_sums <- function(object, newdata = NULL, leave_one_out = FALSE, with_
   list(fit = name_rows(fit, result$rows), sum = s)
 }
 
-regression_parts <- function(object) {
+regression_parts <- function(object, seen = new.env()) {
   here <- function(v, min = -Inf) is_reals(v, nrow(object$data), min)
-  c(tree_parts(object), list(
+  c(tree_parts(object, seen), list(
     response = here,
     weights = function(v) here(v, 0),
     centre = function(v) is_number(v) && (isTRUE(object$distributed) || same_mean(v, object$response, object$weights)),

@@ -16,8 +16,8 @@ tensor_engine <- "Gaussian sums on tensor cores" # of engines.h
 # units of native_points(), times `scale`; there are none where this is NULL. moved: they are the queries moved by
 # their slopes over their sums. Weights of both signs are summed one sign after the other.
 tensor_sums <- function(problem, scale = NULL, moved = FALSE) {
-  w <- as.double(problem$weights %||% rep(1, nrow(problem$reference)))
-  signs <- if (any(w < 0)) c(1, -1) else 1
+  w <- with_shape(problem$weights %||% rep(1, nrow(problem$reference)), 1L, nrow(problem$reference))
+  signs <- if (!is.null(problem$weights) && any(w < 0)) c(1, -1) else 1
   # R's own columns go to one device as they are
   plain <- problem$control$backend == "cuda" && length(problem$control$devices) == 1L &&
     is.null(problem$bandwidth$scale) && length(signs) == 1L
@@ -28,10 +28,11 @@ tensor_sums <- function(problem, scale = NULL, moved = FALSE) {
     rows <- if (length(signs) > 1L) which(sign * w > 0)
     some <- if (is.null(rows)) reference else lapply(reference, function(x) if (!is.null(x)) x[, rows, drop = FALSE])
     task <- sums_task("gaussian", problem$bandwidth$h, query, some,
-                      matrix(if (is.null(rows)) w else sign * w[rows], 1L), FALSE)
+                      if (is.null(rows)) w else matrix(sign * w[rows], 1L), FALSE)
     .Call(C_weft_kernel_gaussian, task, scale, moved, problem$control)
   }
   out <- sums(signs[1L])
+  if (length(signs) == 1L && !may_miss(out, problem$rel_error)) return(c(out, list(missed = integer())))
   size <- out$sum
   error <- out$bounds * size
   if (length(signs) > 1L) {
@@ -46,6 +47,12 @@ tensor_sums <- function(problem, scale = NULL, moved = FALSE) {
   if (!is.null(scale)) kept <- kept & error[, 2L] <= allowed
   out$missed <- which(is.na(kept) | !kept)
   out
+}
+
+# Whether a query may miss its error, by the greatest bounds.
+may_miss <- function(out, rel_error) {
+  range <- points_range(out$bounds)[, seq_len(if (is.null(out$slopes)) 1L else 2L), drop = FALSE]
+  any(range[3L, ] > 0, range[2L, ] > rel_error * (1 - range[2L, 1L]))
 }
 
 # As kernel_direct(); NULL where these sums are not for tensor cores.

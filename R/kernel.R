@@ -106,7 +106,8 @@ check_node_estimates <- function(nodes, problem) {
 
 is_compact_or_polynomial <- function(kernel) kernel == "polynomial" || is_compact(kernel)
 
-# Everything checked and brought into the form that the native code takes.
+# Everything checked and brought into the form that the native code takes. query, reference: points, or what
+# points_with() gives.
 kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_error = 0, abs_error = 0, confidence = 1,
                            tree = NULL, log = FALSE, leave_one_out = FALSE, run = as_run()) {
   own <- split_kernel(kernel)
@@ -117,7 +118,8 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
     reference <- NULL
   }
   self <- is.null(query) || (is.null(reference) && is.null(tree)) # models ask for the sums at their own points by NULL
-  given <- if (!is.null(reference)) checked_points(reference, "reference")
+  given <- if (inherits(reference, "weft_points")) reference
+           else if (!is.null(reference)) checked_points(reference, "reference")
   reference <- given$points
   if (!is.null(tree)) check_tree_shape(tree)
   if (!is.null(tree) && !is.null(reference) && !identical(as.double(dim(reference)), as.double(c(tree$n, tree$d)))) {
@@ -132,7 +134,9 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
     reference <- given$points
   }
   box <- given$range %||% points_range(reference)
-  asked <- if (self) list(points = reference, range = box) else checked_points(query, "query")
+  asked <- if (self) list(points = reference, range = box)
+           else if (inherits(query, "weft_points")) query
+           else checked_points(query, "query")
   query <- asked$points
   query_box <- asked$range
   if (ncol(query) != ncol(reference)) {

@@ -5,6 +5,8 @@
 #   debiased [scale]   kde(bias = "score") of 10^6 points in 16 dimensions, then its density at 131,072 queries: the
 #                   whole calls and their parts, pairs per second, the seconds that exponentials alone take on a device
 #                   of 132 multiprocessors, and errors beside sums in double at some points
+#   around [scale]   what kde(bias = "score") and predict() of the same points take beside their sums, on any machine:
+#                   sums are replaced by a copy of the points, or by zeros; by the clock and of processors
 #   models          kernel_regression() of 50,000 x 8 by cross-validation, gp_regression() of 5,000 x 8, on every back
 #                   end
 #   mise            mean integrated square errors over those of kde(), 1 to 64 dimensions, three densities
@@ -15,7 +17,7 @@ if (!length(given)) given <- "mise"
 machine_line()
 set.seed(1)
 
-if (given[1] %in% c("speed", "debiased")) {
+if (given[1] %in% c("speed", "debiased", "around")) {
   scale <- if (length(given) > 1) as.numeric(given[2]) else 1
   n <- round(1e6 * scale)
   d <- 16L
@@ -87,6 +89,26 @@ if (given[1] == "debiased") {
                 seconds, as.double(n)^2 / seconds, median(out$bounds[, 2]), sum(!(out$bounds[, 2] <= 2e-4))))
   }
   if (backend == "cuda") for (i in 1:2) once()
+}
+
+if (given[1] == "around") {
+  space <- asNamespace("weft")
+  replace_by <- function(name, f) {
+    unlockBinding(name, space)
+    assign(name, `environment<-`(f, space), space)
+  }
+  replace_by("tensor_gradient", function(problem, ...) list(slopes = problem$query + 1, missed = integer()))
+  replace_by("kernel_run", function(problem, ...) list(sum = numeric(nrow(problem$query))))
+  fit <- NULL
+  seconds <- vapply(1:7, function(i) {
+    copy <- system.time(x + 1)
+    fitted <- system.time(fit <<- kde(x, h, bias = "score", run = "cpu")) - copy
+    predicted <- system.time(predict(fit, q, run = "cpu"))
+    c(fitted[[3]], predicted[[3]], sum((fitted + predicted)[1:2]))
+  }, numeric(3))
+  seconds <- apply(seconds, 1, median)
+  cat(sprintf("%d points, %d queries, without sums: kde() %.3f s, predict() %.3f s; both of processors %.3f s\n", n,
+              nrow(q), seconds[1], seconds[2], seconds[3]))
 }
 
 if (given[1] == "models") {

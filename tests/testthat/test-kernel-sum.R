@@ -391,6 +391,19 @@ test_that("ranges of columns are those of range(), in any number of pieces", {
   expect_identical(of(matrix(0, 0, 1), 2L), matrix(c(Inf, -Inf, 0)))
 })
 
+test_that("the digest of points differs where one bit does, and not by threads", {
+  x <- withr::with_seed(14, matrix(stats::rnorm(3 * 70000), ncol = 3))
+  of <- function(x, threads = 2L) .Call(weft:::C_weft_kernel_facts, x, weft:::run_control("cpu", threads))
+  for (threads in 1:3) expect_identical(of(x, threads), of(x))
+  expect_identical(of(x)$range, weft:::points_range(x))
+  places <- c(1, 8, 65535, 65536, 65537, 69999, 70000, 70001, 140000, 210000)
+  digests <- lapply(places, function(k) of(replace(x, k, x[k] * (1 + 2^-52)))$digest)
+  shapes <- lapply(1:3, function(columns) of(matrix(x, ncol = columns))$digest)
+  swapped <- list(of(x[, 3:1])$digest, of(x[c(2, 1, 3:70000), ])$digest)
+  expect_false(anyDuplicated(c(digests, shapes, swapped)) > 0)
+  expect_false(identical(of(matrix(0, 0, 1))$digest, of(matrix(0, 0, 2))$digest))
+})
+
 test_that("the root of a kernel matrix is its own, in any number of columns at a time", {
   x <- withr::with_seed(13, matrix(stats::rnorm(140), 70))
   problem <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 0.4)

@@ -1,7 +1,9 @@
 /* Points from R's columns: one after another, and rescaled by a bandwidth of many numbers with nothing lost:
  * differences from an origin are taken exactly, divisions and the solve with a triangle done in pairs of doubles. */
 #include <stdatomic.h>
+#include <string.h>
 #include "core/call/parallel.h"
+#include "core/together/ranks_digest.h"
 #include "kernel/both/scalar.h"
 #include "kernel/cpu/points.h"
 
@@ -73,7 +75,7 @@ done:
 }
 
 #define LANES 8
-#define RANGE_AT_ONCE ((size_t) 1 << 20)
+#define PIECE ((size_t) 1 << 16)
 
 /* x - x is 0 but for what is not finite. */
 VECTORIZE static void range_of(const double *x, size_t count, double *out)
@@ -98,28 +100,56 @@ VECTORIZE static void range_of(const double *x, size_t count, double *out)
   out[0] = low[0], out[1] = high[0], out[2] = strange;
 }
 
-/* Batches of 4 pieces per thread, column by column; the extremes of pieces are joined in order. */
-weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out)
+/* Eight chains in registers, since each number waits for a product of the one before in its chain. */
+VECTORIZE static uint64_t digest_of(const double *x, size_t count)
+{
+  weft_digest digest = weft_digest_begin();
+  uint64_t chain[LANES], word[LANES];
+  size_t i = 0;
+  for (int k = 0; k < LANES; k++) chain[k] = (uint64_t) k;
+  for (; i + LANES <= count; i += LANES) {
+    memcpy(word, x + i, sizeof word);
+    for (int k = 0; k < LANES; k++) chain[k] = weft_digest_step(chain[k], word[k]);
+  }
+  for (int k = 0; k < LANES; k++) weft_digest_word(&digest, chain[k]);
+  weft_digest_bytes(&digest, x + i, (count - i) * sizeof *x);
+  return weft_digest_end(&digest);
+}
+
+/* A piece is PIECE numbers of a column, so that its digest finds them in the cache. Batches of pieces are shared by the
+ * threads; what pieces give is joined in order, so it does not depend on the threads. */
+weft_status weft_points_facts(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *range, uint64_t *digest)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const size_t together = 4 * (size_t) ctx->threads * RANGE_AT_ONCE;
+  const size_t each = (n + PIECE - 1) / PIECE, pieces = each * d;
+  const size_t most = (size_t) ctx->threads * (n < 256 ? 4096 : n < PIECE ? (16 * PIECE + n - 1) / n : 16);
+  const size_t together = pieces < most ? pieces : most;
+  weft_digest all = weft_digest_begin();
   double *part;
-  WEFT_TAKE(part, &mem, 12 * (size_t) ctx->threads);
-  for (size_t j = 0; j < d; j++) {
-    double *to = out + 3 * j;
-    to[0] = INFINITY, to[1] = -INFINITY, to[2] = 0;
-    for (size_t first = 0; first < n; first += together) {
-      const size_t end = n - first < together ? n : first + together;
-      WEFT_TRY(weft_poll(ctx, (double) j, (double) d));
-      WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 3 * (double) (end - first)), static)
-      for (size_t at = first; at < end; at += RANGE_AT_ONCE)
-        range_of(columns + j * n + at, end - at < RANGE_AT_ONCE ? end - at : RANGE_AT_ONCE,
-                 part + 3 * ((at - first) / RANGE_AT_ONCE));
-      for (size_t k = 0; k < 3 * ((end - first + RANGE_AT_ONCE - 1) / RANGE_AT_ONCE); k += 3)
-        to[0] = fmin(to[0], part[k]), to[1] = fmax(to[1], part[k + 1]), to[2] += part[k + 2];
+  uint64_t *word;
+  WEFT_TAKE(part, &mem, 3 * together);
+  WEFT_TAKE(word, &mem, together);
+  weft_digest_word(&all, n);
+  weft_digest_word(&all, d);
+  for (size_t j = 0; j < d; j++) range[3 * j] = INFINITY, range[3 * j + 1] = -INFINITY, range[3 * j + 2] = 0;
+  for (size_t first = 0; first < pieces; first += together) {
+    const size_t count = pieces - first < together ? pieces - first : together;
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) pieces));
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 3 * (double) count * (double) (n < PIECE ? n : PIECE)), static)
+    for (size_t k = 0; k < count; k++) {
+      const size_t at = (first + k) % each * PIECE, rows = n - at < PIECE ? n - at : PIECE;
+      const double *x = columns + (first + k) / each * n + at;
+      range_of(x, rows, part + 3 * k);
+      if (digest) word[k] = digest_of(x, rows);
+    }
+    for (size_t k = 0; k < count; k++) {
+      double *to = range + 3 * ((first + k) / each);
+      to[0] = fmin(to[0], part[3 * k]), to[1] = fmax(to[1], part[3 * k + 1]), to[2] += part[3 * k + 2];
+      if (digest) weft_digest_word(&all, word[k]);
     }
   }
+  if (digest) *digest = weft_digest_end(&all);
 done:
   weft_arena_end(&mem);
   return st;

@@ -11,5 +11,7 @@ weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, siz
 weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
                               const double *scale, int full, const int32_t *order, const double *x, const double *x_lo,
                               int *same);
-/* out: 3 numbers per column: the least and greatest of the finite ones, and how many are not finite. */
-weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out);
+/* range: 3 numbers per column: the least and greatest of the finite ones, and how many are not finite. digest: NULL, or
+ * gets a digest of all bits, the same on any number of threads. */
+weft_status weft_points_facts(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *range,
+                              uint64_t *digest);

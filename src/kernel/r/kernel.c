@@ -151,6 +151,7 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
                      NULL,
                      NULL };
   job.out = REAL(weft_result_put(out, "x", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
+  weft_expect_large_pages(job.out, job.n * job.d * sizeof *job.out);
   if (scaled) job.lo = REAL(weft_result_put(out, "lo", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
   WEFT_RUN_RETURN(out, control, fill_points, &job);
 }
@@ -158,16 +159,30 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
 typedef struct {
   const double *x;
   size_t n, d;
-  double *out;
-} range_job;
-WEFT_WORK(find_range, range_job, weft_points_range(ctx, job->x, job->n, job->d, job->out))
+  double *range;
+  uint64_t *digest, word;
+} facts_job;
+WEFT_WORK(find_facts, facts_job, weft_points_facts(ctx, job->x, job->n, job->d, job->range, job->digest))
 
-/* 3 x columns: least, greatest, how many are not finite. */
+/* range, 3 x columns: least, greatest, how many are not finite. */
 SEXP C_weft_kernel_range(SEXP x, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 3, Rf_ncols(x)));
-  range_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(out) };
-  WEFT_RUN_RETURN(out, control, find_range, &job);
+  facts_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(out), NULL, 0 };
+  WEFT_RUN_RETURN(out, control, find_facts, &job);
+}
+
+/* list(range, digest): the same, and 8 bytes that differ where the numbers do. */
+SEXP C_weft_kernel_facts(SEXP x, SEXP control)
+{
+  SEXP out = PROTECT(WEFT_NAMED_LIST("range", "digest"));
+  facts_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), NULL, &job.word, 0 };
+  job.range = REAL(weft_result_put(out, "range", Rf_allocMatrix(REALSXP, 3, Rf_ncols(x))));
+  SEXP digest = weft_result_put(out, "digest", Rf_allocVector(RAWSXP, sizeof job.word));
+  weft_glue_run(control, find_facts, &job);
+  memcpy(RAW(digest), &job.word, sizeof job.word);
+  UNPROTECT(1);
+  return out;
 }
 
 /* ---- direct sums ---- */

@@ -115,7 +115,7 @@ weft_status weft_kernel_quantiles(weft_ctx *ctx, const double *x, size_t n, cons
   weft_arena mem = weft_arena_begin(ctx);
   double range[3], *some, per_class;
   uint64_t *of_class;
-  WEFT_TRY(weft_points_range(ctx, x, n, 1, range));
+  WEFT_TRY(weft_points_facts(ctx, x, n, 1, range, NULL));
   per_class = (CLASSES - 1) / (range[1] - range[0]);
   if (!(per_class > 0 && per_class < INFINITY)) per_class = 0; /* all in one class */
   WEFT_TAKE0(of_class, &mem, CLASSES);

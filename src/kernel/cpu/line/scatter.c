@@ -192,7 +192,7 @@ weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_
   line->task = task, line->n = n, line->m = m, line->most = 1;
   line->per_unit = line->form.scale / task->h;
   line->stride = (size_t) line->form.sides * (size_t) line->form.terms * m;
-  WEFT_TRY(weft_points_range(ctx, task->reference.x, n, 1, range));
+  WEFT_TRY(weft_points_facts(ctx, task->reference.x, n, 1, range, NULL));
   const double least = range[0], most = range[1];
   if (!((most - least) / width < (double) (ROOM / line->stride) - 1)) goto done;
   if (!(fmax(fabs(least), fabs(most)) * DBL_EPSILON < 0.1 * SLACK * width)) goto done;
