@@ -86,6 +86,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   }
   plan <- pca_plan(source, k, method, run$threads, alone = is.null(ranks))
   if (!is.null(ranks)) plan$methods[] <- ranks_gather(plan$methods[["cpu"]])[[1L]] # whatever the back end
+  expect_blas(run)
   kept <- !is.null(source$devices)
   chosen <- if (kept || source$kind == "resident") choose_resident(run$backend, kept)
             else choose_backend(run$backend, plan$cost)

@@ -1,7 +1,9 @@
 # The cost of a session's first call on a device: Rscript inst/bench/opening.R [--times 5] [--library .lib]. Each row is
 # the median (least to greatest) over fresh processes, in milliseconds: the CUDA program below in C, from main() to the
-# first result on the host, and in R the first small call and the second one, for calls that need no library, cuBLAS,
-# and cuSPARSE. Goal: at most 150 ms above the program, and 1 ms for later calls beside their work.
+# first result on the host, and in R the first small call, and a later one, whose work is some microseconds: for calls
+# that need no library, cuBLAS, cuSOLVER and cuSPARSE; and small ones of the latter two, which need cuBLAS alone. Goal: at
+# most 150 ms above the program, and 1 ms for later calls beside their work. The last rows are the steps of a first call:
+# the driver, a device, cuBLAS.
 library(weft)
 source("inst/bench/bench.R")
 times <- as.integer(option("times", 5))
@@ -19,27 +21,43 @@ folder <- tempfile()
 dir.create(folder)
 writeLines(program, file.path(folder, "ten.cu"))
 built <- system2("nvcc", c("-O2", "-arch=native", "-o", file.path(folder, "ten"), file.path(folder, "ten.cu")))
-base <- NA
+base <- NA_real_
 if (built == 0) {
   base <- vapply(seq_len(times), function(i) as.numeric(system2(file.path(folder, "ten"), stdout = TRUE)), 0)
   cat(sprintf("%-34s %s\n", "the program in C", spread(base)))
 }
 
-calls <- c(
-  "no library: mi_pairs()" = "mi_pairs(x > 0, y, top = 5, run = 'cuda')",
-  "cuBLAS: pca(), krylov" = "pca(x, 2, 'krylov', seed = 1, run = 'cuda')",
-  "cuSOLVER: pca(), gram" = "pca(x, 2, 'gram', seed = 1, run = 'cuda')",
-  "cuSPARSE: pca(), sparse" = "pca(s, 2, seed = 1, run = 'cuda')"
-)
-for (name in names(calls)) {
+# Milliseconds in fresh processes: a row for each number that `code` prints.
+fresh <- function(code) {
   code <- paste("library(weft); set.seed(1); x <- matrix(rnorm(50 * 200), 200); y <- rep(0:1, 100);",
-                "s <- Matrix::rsparsematrix(200, 150, .1); one <- function() system.time(suppressWarnings(",
-                calls[[name]], "))[[3]]; first <- one(); later <- sort(replicate(9, one()))[5];",
-                "cat(1e3 * first, 1e3 * later)")
-  took <- vapply(seq_len(times), function(i) {
+                "wide <- matrix(rnorm(300 * 400), 400); s <- Matrix::rsparsematrix(200, 150, .1);",
+                "large <- Matrix::rsparsematrix(20000, 1000, .001);",
+                "ms <- function(work) 1e3 * system.time(suppressWarnings(work))[[3]];", code)
+  vapply(seq_len(times), function(i) {
     out <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)), stdout = TRUE, stderr = FALSE)
     as.numeric(strsplit(utils::tail(out, 1), " ")[[1]])
   }, numeric(2))
+}
+
+calls <- c(
+  "no library: mi_pairs()" = "mi_pairs(x > 0, y, top = 5, run = 'cuda')",
+  "no library: kernel_sum()" = "kernel_sum(x[, 1:4], bandwidth = 1, method = 'direct', run = 'cuda')",
+  "cuBLAS: pca(), krylov" = "pca(x, 2, 'krylov', seed = 1, run = 'cuda')",
+  "cuBLAS: pca(), gram" = "pca(x, 2, 'gram', seed = 1, run = 'cuda')",
+  "cuBLAS: pca(), sparse" = "pca(s, 2, seed = 1, run = 'cuda')",
+  "cuSOLVER: pca(), gram of 300" = "pca(wide, 2, 'gram', seed = 1, run = 'cuda')",
+  "cuSPARSE: pca(), 20,000 x 1,000" = "pca(large, 2, seed = 1, run = 'cuda')"
+)
+for (name in names(calls)) {
+  took <- fresh(sprintf(paste("one <- function() ms(%s); first <- one();",
+                              "cat(first, 1e3 * system.time(for (i in 1:50) suppressWarnings(%s))[[3]] / 50)"),
+                        calls[[name]], calls[[name]]))
   cat(sprintf("%-34s %s first, %s later; above the program %.0f\n", name, spread(took[1, ]), spread(took[2, ]),
               stats::median(took[1, ]) - stats::median(base)))
 }
+opened <- fresh("driver <- ms(weft:::cuda_missing()); cat(driver, ms(weft_devices()))")
+cat(sprintf("%-34s %s\n%-34s %s\n", "the CUDA object and the driver", spread(opened[1, ]), "the device",
+            spread(opened[2, ])))
+blas <- fresh("weft_devices(); mi_pairs(x > 0, y, top = 5, run = 'cuda'); one <- function() ms(pca(x, 2, 'krylov',
+              seed = 1, run = 'cuda')); cat(one(), one())")
+cat(sprintf("%-34s %s\n", "cuBLAS with the device open", spread(blas[1, ] - blas[2, ])))

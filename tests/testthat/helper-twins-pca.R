@@ -19,6 +19,11 @@ twins_pca <- function() {
   list(
     "pca, krylov" = dense("krylov"), "pca, gram" = dense("gram"), "pca, gs" = dense("gs", tolerance = 1e-11),
     "pca, nipals" = dense("nipals", tolerance = 1e-11),
+    "pca, gram, by the device's library" = list(tolerance = 1e-9, work = function(backend) {
+      x <- matrix(stats::rnorm(350 * 300), 350) %*% diag(0.99^(1:300)) # above WEFT_PCA_HOST_EIGEN
+      fit <- suppressWarnings(pca(x, 3, method = "gram", seed = 1, run = backend))
+      list(fit$sdev, abs(fit$rotation))
+    }),
     "pca, gram, filtered" = list(tolerance = 1e-9, work = function(backend) {
       x <- matrix(stats::rnorm(600 * 530), 600)
       fit <- suppressWarnings(pca(x, 3, method = "gram", seed = 1, run = backend))
@@ -66,6 +71,11 @@ twins_pca <- function() {
     "pca, sparse blocks" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(150, 90, 0.1)
       suppressWarnings(pca(list(s[1:70, ], s[71:150, ]), 2, seed = 1, run = backend))$sdev
+    }),
+    "pca, sparse blocks that stay sparse" = list(tolerance = 1e-9, work = function(backend) {
+      s <- Matrix::rsparsematrix(sample(6000:6100, 1), 2000, 0.01) # above WEFT_PCA_SPREAD_OUT
+      fit <- function(...) suppressWarnings(pca(list(s[1:2900, ], s[2901:nrow(s), ]), 2, seed = 1, run = backend, ...))
+      list(fit()$sdev, fit(method = "krylov", scale = TRUE)$sdev)
     }),
     "pca, blocks of a store" = list(tolerance = 1e-9, work = function(backend) {
       n <- sample(900:1300, 1)

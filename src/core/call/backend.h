@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define WEFT_ABI 5
+#define WEFT_ABI 6
 
 typedef struct weft_device_info {
   char name[128], architectures[128]; /* architectures: what the object was built for, "75 80 86 89 90" */
@@ -42,6 +42,8 @@ typedef struct weft_device_ops {
   /* Whether this process has a context on a device; creates one. */
   int (*opened)(int device);
   void (*open)(int device);
+  /* The same, and opens cuBLAS. */
+  void (*open_blas)(int device);
 } weft_device_ops;
 
 #define WEFT_ROOM_FIELD(room) const struct weft_##room##_ops *room;

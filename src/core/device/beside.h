@@ -1,9 +1,10 @@
-/* Devices that are opened beside a call's work, for later calls. To start the driver and make a context takes a third
- * of a second and one thread; a call that would save less does not wait for it. Windows has no devices. */
+/* Devices that are opened beside a call's work, for later calls, and cuBLAS beside a device, for this one. To start the
+ * driver and make a context takes a third of a second and one thread; a call that would save less does not wait for it.
+ * Windows has no devices. */
 #pragma once
 
-/* Begins to open a device of the CUDA object in `libs`, once per process; for R's thread. */
-void weft_beside_open(const char *libs, int device);
+/* Begins to open a device of the CUDA object in `libs`, once per process, and cuBLAS where asked; for R's thread. */
+void weft_beside_open(const char *libs, int device, int blas);
 /* Whether a device was opened so. */
 int weft_beside_opened(int device);
 /* Until all threads have ended: before the process exits, or CUDA would be taken down under them. */

@@ -136,6 +136,8 @@ done:
 
 /* ---- memory ---- */
 
+#define LITTLE_BLOCK 1e6 /* bytes for which the device need not be asked what is free */
+
 struct weft_device_block {
   weft_device_block *next;
   void *data;
@@ -198,7 +200,10 @@ void *weft_device_take(weft_device_arena *arena, size_t count, size_t size)
   weft_ctx *ctx = arena->ctx;
   if (arena->opened != WEFT_OK) return NULL;
   const size_t bytes = count * size;
-  double need = (double) count * (double) size, have = weft_device_available(ctx);
+  const double need = (double) count * (double) size;
+  /* to ask takes longer than small calls' work */
+  const bool little = need <= LITTLE_BLOCK && !(ctx->device_limit > 0);
+  double have = little ? need : weft_device_available(ctx);
   weft_device_block *block = NULL;
   if (need <= have && !weft_memory_ask(ctx->memory)) block = (weft_device_block *) malloc(sizeof *block);
   if (block && cudaMalloc(&block->data, bytes ? bytes : 1) != cudaSuccess) {
@@ -207,6 +212,7 @@ void *weft_device_take(weft_device_arena *arena, size_t count, size_t size)
     block = NULL;
   }
   if (!block) {
+    if (little) have = weft_device_available(ctx);
     weft_fail_memory(ctx, "device", need, have, "");
     return NULL;
   }

@@ -113,29 +113,48 @@ weft_status weft_open_sparse(weft_ctx *ctx)
                       (void **) &weft_sparse);
 }
 
-/* The lane's handle, made when first needed and kept for later calls on the same device. */
-weft_status weft_blas_handle(weft_ctx *ctx, cudaStream_t stream, cublasHandle_t *out)
+/* Handles by lane, kept for later calls on the same device. Another thread may make the first (weft_blas_beside()). */
+static struct {
+  cublasHandle_t handle;
+  int device;
+} kept[WEFT_MOST_DEVICES + 1];
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+
+/* The lane's handle, made when first needed. */
+static cublasStatus_t make_handle(weft_ctx *ctx, cublasHandle_t *out)
 {
-  static struct {
-    cublasHandle_t handle;
-    int device;
-  } kept[WEFT_MOST_DEVICES + 1];
-  weft_status st = weft_open_blas(ctx);
-  if (st != WEFT_OK) return st;
   auto &own = kept[ctx->lane];
+  if (!ctx->lane) pthread_mutex_lock(&making);
   if (own.handle && own.device != ctx->device) {
     weft_blas.destroy(own.handle);
     own.handle = NULL;
   }
   own.device = ctx->device;
   cublasStatus_t error = own.handle ? CUBLAS_STATUS_SUCCESS : weft_blas.create(&own.handle);
-  if (error != CUBLAS_STATUS_SUCCESS)
-    own.handle = NULL;
-  else
-    error = weft_blas.set_stream(own.handle, stream);
+  if (error != CUBLAS_STATUS_SUCCESS) own.handle = NULL;
+  *out = own.handle;
+  if (!ctx->lane) pthread_mutex_unlock(&making);
+  return error;
+}
+
+void weft_blas_beside(int device)
+{
+  cublasHandle_t handle;
+  weft_ctx ctx = {};
+  ctx.device = device;
+  if (weft_open_blas(&ctx) != WEFT_OK) return;
+  weft_device_open(device);
+  if (weft_device_opened(device)) make_handle(&ctx, &handle);
+}
+
+weft_status weft_blas_handle(weft_ctx *ctx, cudaStream_t stream, cublasHandle_t *out)
+{
+  weft_status st = weft_open_blas(ctx);
+  if (st != WEFT_OK) return st;
+  cublasStatus_t error = make_handle(ctx, out);
+  if (error == CUBLAS_STATUS_SUCCESS) error = weft_blas.set_stream(*out, stream);
   if (error == CUBLAS_STATUS_ALLOC_FAILED) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (cuBLAS).");
   if (error != CUBLAS_STATUS_SUCCESS)
     return weft_fail(ctx, WEFT_ERR_DEVICE, "cuBLAS: error %d when it was opened.", (int) error);
-  *out = own.handle;
   return st;
 }

@@ -6,6 +6,7 @@
 #include "pca/cuda/pca.cuh"
 #include "pca/cuda/product.cuh"
 #include "pca/cuda/stored.cuh"
+#include "pca/limits.h"
 
 weft_status weft_pca_library_error(weft_ctx *ctx, const char *library, int code, const char *file, int line)
 {
@@ -272,12 +273,14 @@ done:
   return st;
 }
 
+/* Small sparse matrices become dense pieces, for which cuSPARSE need not be opened. */
 weft_status weft_pca_place(weft_pca_space *space)
 {
-  return space->data->coded     ? weft_pca_place_genotypes(space)
-         : !space->data->sparse ? place_dense(space)
-         : space->data->stays   ? place_sparse(space)
-                                : weft_pca_place_stored(space);
+  const bool small = fmax((double) space->data->n, 16) * (double) space->data->p <= WEFT_PCA_SPREAD_OUT;
+  return space->data->coded             ? weft_pca_place_genotypes(space)
+         : !space->data->sparse         ? place_dense(space)
+         : space->data->stays && !small ? place_sparse(space)
+                                        : weft_pca_place_stored(space);
 }
 
 /* ---- products ---- */

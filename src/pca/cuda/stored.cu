@@ -122,7 +122,8 @@ weft_status weft_pca_place_stored(weft_pca_space *space)
   space->held = new (std::nothrow) std::vector<weft_pca_stored>();
   if (!space->held) return weft_fail_memory(ctx, "host", sizeof *space->held, -1, "");
   if (8 * least > 0.5 * have) return weft_fail_memory(ctx, "device", 8 * least, have, "sixteen rows");
-  space->piece_count = (size_t) fmax(least, fmin((double) PIECE_COUNT, 0.1 * have / 8));
+  space->piece_count =
+      (size_t) fmax(least, fmin(fmin((double) PIECE_COUNT, 0.1 * have / 8), p * (double) (data->n + 15)));
   WEFT_DEVICE_TAKE(space->piece, &space->mem, space->piece_count);
   for (size_t t = 0; t < data->panels; t++) {
     weft_pca_stored block = { 0 };

@@ -339,6 +339,28 @@ done : {
   return st;
 }
 
+/* The leading eigenvectors of the Gram matrix, which is destroyed: of a small one on the host, which takes less time
+ * than a device's library, and that need not be opened. */
+static weft_status all_eigenvectors(krylov *engine, double *s_g)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = engine->run;
+  const weft_pca_ops *ops = run->ops;
+  const size_t near = run->near, k = run->job->k;
+  double *g, *values, *vectors;
+  if (ops == &weft_pca_cpu || near > WEFT_PCA_HOST_EIGEN) return ops->eigen(run->space, s_g, near, k, engine->s_p);
+  weft_arena mem = weft_arena_begin(run->ctx);
+  WEFT_TAKE(g, &mem, near * near);
+  WEFT_TAKE(values, &mem, k);
+  WEFT_TAKE(vectors, &mem, near * k);
+  WEFT_TRY(ops->get(run->space, g, s_g, near * near));
+  WEFT_TRY(weft_pca_leading(run->ctx, g, near, k, values, vectors));
+  WEFT_TRY(ops->put(run->space, engine->s_p, vectors, near * k));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 /* Puts the k leading eigenvectors of the Gram matrix at the front of P. */
 static weft_status gram_vectors(krylov *engine)
 {
@@ -360,7 +382,7 @@ static weft_status gram_vectors(krylov *engine)
   WEFT_TRY(ops->take(run->space, near * near, &s_g));
   WEFT_TRY(ops->take(run->space, near, &s_diagonal));
   WEFT_TRY(weft_pca_square(run, 0, s_g, s_diagonal));
-  WEFT_TRY(ops->eigen(run->space, s_g, near, run->job->k, engine->s_p));
+  WEFT_TRY(all_eigenvectors(engine, s_g));
   if (run->ranks) {
     WEFT_TAKE(vectors, &mem, near * run->job->k);
     WEFT_TRY(ops->get(run->space, vectors, engine->s_p, near * run->job->k));

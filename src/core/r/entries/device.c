@@ -64,10 +64,11 @@ SEXP C_weft_devices_opened(SEXP libs)
   return out;
 }
 
-/* Begins to open devices, numbered from 0, and returns at once. */
-SEXP C_weft_beside_open(SEXP libs, SEXP devices)
+/* Begins to open devices, numbered from 0, with cuBLAS where `blas`, and returns at once. */
+SEXP C_weft_beside_open(SEXP libs, SEXP devices, SEXP blas)
 {
-  for (R_xlen_t i = 0; i < Rf_xlength(devices); i++) weft_beside_open(CHAR(Rf_asChar(libs)), INTEGER(devices)[i]);
+  const int with = Rf_asLogical(blas) == TRUE;
+  for (R_xlen_t i = 0; i < Rf_xlength(devices); i++) weft_beside_open(CHAR(Rf_asChar(libs)), INTEGER(devices)[i], with);
   return R_NilValue;
 }
 
