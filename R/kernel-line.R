@@ -43,7 +43,7 @@ kernel_line <- function(problem, reason = "requested") {
   task$query <- query
   task$reference <- reference
   task$abs_error <- problem$abs_error
-  out <- .Call(C_weft_kernel_line, task, if (split$both) split$part - 1L, problem$control)
+  out <- .Call(C_weft_kernel_line, task, if (split$both) split$part - 1L, problem$box, problem$control)
   list(sum = join_parts(out$sum, split, NCOL(problem$weights)), method = "line", backend = "cpu", effort = out$effort,
        reason = sprintf("%s; %.0f cells visited, a fraction %.3g of the pairs computed", reason, out$effort[["nodes"]],
                         out$effort[["pairs"]] / (as.double(nrow(problem$query)) * nrow(problem$reference))))

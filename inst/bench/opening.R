@@ -1,9 +1,9 @@
 # The cost of a session's first call on a device: Rscript inst/bench/opening.R [--times 5] [--library .lib]. Each row is
 # the median (least to greatest) over fresh processes, in milliseconds: the CUDA program below in C, from main() to the
-# first result on the host, and in R the first small call, and a later one, whose work is some microseconds: for calls
-# that need no library, cuBLAS, cuSOLVER and cuSPARSE; and small ones of the latter two, which need cuBLAS alone. Goal: at
-# most 150 ms above the program, and 1 ms for later calls beside their work. The last rows are the steps of a first call:
-# the driver, a device, cuBLAS.
+# first result on the host; in R the first small call, and the mean of 50 later ones, whose work takes microseconds. The
+# calls need no library, cuBLAS, cuSOLVER or cuSPARSE; small ones of the latter two need cuBLAS alone. The last rows are
+# the steps of a first call: the driver, a device, cuBLAS. Goal: at most 150 ms above the program, and 1 ms for later
+# calls beside their work.
 library(weft)
 source("inst/bench/bench.R")
 times <- as.integer(option("times", 5))

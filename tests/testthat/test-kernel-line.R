@@ -179,6 +179,22 @@ test_that("scattered references take no pairs, and threads change nothing", {
                  "Method: line")
 })
 
+test_that("parts of many references add up to the sums over all, on any number of threads", {
+  withr::local_seed(15)
+  q <- seq(-3, 3, length.out = 40)
+  for (n in c(65536, 65543, 400003)) for (weights in list(NULL, runif(n))) {
+    x <- rnorm(n)
+    want <- vapply(q, function(at) sum((weights %||% 1) * exp(-(at - x)^2 / (2 * 0.06^2))), 0)
+    sums <- lapply(1:3, function(threads) {
+      kernel_sum(q, x, weights = weights, bandwidth = 0.06, rel_error = 1e-6, method = "line",
+                 run = weft_run(threads = threads))
+    })
+    expect_lt(max(abs(sums[[1L]] / want - 1)), 1e-6)
+    expect_identical(sums[[2L]], sums[[1L]])
+    expect_identical(sums[[3L]], sums[[1L]])
+  }
+})
+
 test_that("least-squares bandwidths are those of the whole grid, from a part of it", {
   withr::local_seed(10)
   sets <- list(rnorm(500), c(rnorm(300), rnorm(300, 8, 0.1)), rexp(400), round(rnorm(500), 1), rt(500, 2))

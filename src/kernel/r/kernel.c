@@ -271,10 +271,14 @@ SEXP C_weft_kernel_gaussian(SEXP task, SEXP scale, SEXP moved, SEXP control)
 WEFT_WORK(on_line, sum_job, weft_kernel_line(ctx, &job->task, job->own, job->out, &job->effort))
 
 /* Sums in one dimension, whose kernel must be one that the sheet says has them. part: NULL, or of which column, from 0,
- * each is a part. */
-SEXP C_weft_kernel_line(SEXP task, SEXP part, SEXP control)
+ * each is a part. range: NULL, or the least and greatest of the references. */
+SEXP C_weft_kernel_line(SEXP task, SEXP part, SEXP range, SEXP control)
 {
   sum_job job = { .task = weft_kernel_task_of(task), .own = part == R_NilValue ? NULL : INTEGER(part) };
+  if (range != R_NilValue) {
+    if (TYPEOF(range) != REALSXP || XLENGTH(range) < 2) weft_glue_fail(WEFT_ERR_INTERNAL, "A range has two numbers.");
+    job.task.range = REAL_RO(range);
+  }
   SEXP out = PROTECT(result_of(&job, 1));
   weft_glue_run(control, on_line, &job);
   store_effort(out, &job.effort);

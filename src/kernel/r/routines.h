@@ -13,7 +13,7 @@
   R(C_weft_kernel_slopes, 3) \
   R(C_weft_kernel_gaussian, 4) \
   R(C_weft_kernel_grid, 3) \
-  R(C_weft_kernel_line, 3) \
+  R(C_weft_kernel_line, 4) \
   R(C_weft_kernel_bin, 3) \
   R(C_weft_kernel_matrix, 6) \
   R(C_weft_kernel_factor, 3) \

@@ -1,6 +1,7 @@
 /* Moments of cells of one width in one reading of the references, which are not put in order; see line.h. */
 #include <float.h>
 #include <string.h>
+#include "core/call/parallel.h"
 #include "core/call/simd.h"
 #include "kernel/cpu/line/line.h"
 #include "kernel/cpu/line/build.h"
@@ -10,6 +11,8 @@
 
 #define LANES 8
 #define POLL_EVERY ((size_t) 1 << 18)
+#define PARTS 16                /* of the references, each with moments of its own, that threads share; */
+#define EACH ((size_t) 1 << 16) /* that a part reads at a time */
 #define ROOM ((size_t) 1 << 17) /* numbers that stay in cache */
 #define SLACK 1e-6              /* of a cell's width, by which rounding may put a reference into the one beside it */
 
@@ -67,31 +70,52 @@ ADD_EIGHTS(add_portable, )
 ADD_EIGHTS(add_avx2, __attribute__((target("avx2"))))
 #endif
 
+/* How many parts the references are in, by their number and the room that moments take, whatever the threads. */
+static size_t parts_of(size_t n, size_t numbers)
+{
+  size_t parts = (n + EACH - 1) / EACH;
+  parts = parts < PARTS ? parts : PARTS;
+  while (parts > 1 && parts * numbers > 4 * ROOM) parts /= 2;
+  return parts ? parts : 1;
+}
+
 /* The moments of all references for one column of weights, in vectors: moments of each cell as powers, padded to fours,
- * are divided by t! at the end. The last references go through a copy that is filled up with points of weight 0. */
+ * are divided by t! at the end. Parts of the references are summed apart, then added in order. The last references go
+ * through a copy that is filled up with points of weight 0. */
 static weft_status add_column(weft_ctx *ctx, weft_line *line, double least, double width, size_t cells, double *weight)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t terms = (size_t) line->form.terms, padded = (terms + 3) / 4 * 4, n = line->n;
+  const size_t whole = n / LANES * LANES, parts = parts_of(n, cells * padded);
   const double *x = line->task->reference.x, *w = line->task->weights;
   add_eights *add = add_portable;
-  double *sum, rest_x[LANES], rest_w[LANES] = { 0 }, over = 1;
+  double *sum, *weights, rest_x[LANES], rest_w[LANES] = { 0 }, over = 1;
 #if WEFT_SIMD_X86
   if (weft_simd_level() >= WEFT_SIMD_AVX2) add = add_avx2;
 #endif
-  WEFT_TAKE0(sum, &mem, cells * padded);
-  for (size_t i = 0; i < n; i += POLL_EVERY) {
-    WEFT_TRY(weft_poll(ctx, (double) i, (double) n));
-    add(x + i, w ? w + i : NULL, n - i < POLL_EVERY ? n - i : POLL_EVERY, least, width, line->per_unit, padded, sum,
-        weight);
+  WEFT_TAKE0(sum, &mem, parts * cells * padded);
+  WEFT_TAKE0(weights, &mem, parts * cells);
+  for (size_t first = 0; first < whole; first += parts * EACH) {
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) n));
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 5 * (double) (whole - first)), static)
+    for (size_t k = 0; k < parts; k++) {
+      const size_t i = first + k * EACH, left = i < whole ? whole - i : 0;
+      if (left)
+        add(x + i, w ? w + i : NULL, left < EACH ? left : EACH, least, width, line->per_unit, padded,
+            sum + k * cells * padded, weights + k * cells);
+    }
   }
   /* the rest, completed by points without weight */
   for (size_t lane = 0, i = n / LANES * LANES; lane < LANES; lane++, i++) {
     rest_x[lane] = i < n ? x[i] : least;
     rest_w[lane] = i < n ? (w ? w[i] : 1) : 0;
   }
-  add(rest_x, rest_w, LANES, least, width, line->per_unit, padded, sum, weight);
+  add(rest_x, rest_w, LANES, least, width, line->per_unit, padded, sum, weights);
+  for (size_t part = 1; part < parts; part++)
+    for (size_t k = 0; k < cells * padded; k++) sum[k] += sum[part * cells * padded + k];
+  for (size_t part = 0; part < parts; part++)
+    for (size_t k = 0; k < cells; k++) weight[k] += weights[part * cells + k];
   for (size_t term = 0; term < terms; over /= (double) ++term)
     for (size_t k = 0; k < cells; k++) line->total[k * line->stride + term] = sum[k * padded + term] * over;
 done:
@@ -192,8 +216,8 @@ weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_
   line->task = task, line->n = n, line->m = m, line->most = 1;
   line->per_unit = line->form.scale / task->h;
   line->stride = (size_t) line->form.sides * (size_t) line->form.terms * m;
-  WEFT_TRY(weft_points_facts(ctx, task->reference.x, n, 1, range, NULL));
-  const double least = range[0], most = range[1];
+  if (!task->range) WEFT_TRY(weft_points_facts(ctx, task->reference.x, n, 1, range, NULL));
+  const double least = task->range ? task->range[0] : range[0], most = task->range ? task->range[1] : range[1];
   if (!((most - least) / width < (double) (ROOM / line->stride) - 1)) goto done;
   if (!(fmax(fabs(least), fabs(most)) * DBL_EPSILON < 0.1 * SLACK * width)) goto done;
   const size_t cells = (size_t) ((most - least) / width) + 2; /* the last only because of rounding */
