@@ -1,4 +1,4 @@
-# FLOP (flopsearch) or BOSS (causal-learn) for bn-peers.R: python bn-peers.py flop|boss rows.csv class.csv
+# FLOP (flopsearch) or BOSS (causal-learn) for bn-peers.R: python bn-peers.py flop|flop0|boss rows.csv class.csv
 # Writes the equivalence class, 1 for an arrow from row to column and 2 for a line, and prints seconds of processor time.
 import sys
 import time
@@ -8,11 +8,11 @@ import numpy as np
 method, data, out = sys.argv[1:4]
 rows = np.loadtxt(data, delimiter=",")
 p = rows.shape[1]
-if method == "flop":
+if method != "boss":
     from flopsearch import flop
 
     started = time.process_time()
-    found = np.asarray(flop(rows, 2.0, restarts=20))
+    found = np.asarray(flop(rows, 2.0, restarts=20 if method == "flop" else 0))
 else:
     from causallearn.search.PermutationBased.BOSS import boss
 

@@ -10,6 +10,7 @@
 
 #define TIE_UNITS 8 /* scores that are equal mathematically may differ by so much */
 #define KICKED 5    /* nodes that a kick moves, at most */
+#define SCANNED 8   /* a node of a list that is sorted takes as long as so many nodes of an order that is scanned */
 
 weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                  weft_bn_trees *trees, size_t number, weft_bn_climber *out)
@@ -23,6 +24,7 @@ weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, 
                             .queue = { .p = p } };
   WEFT_TAKE(out->order, mem, p);
   WEFT_TAKE(out->place, mem, p);
+  WEFT_TAKE0(out->before, mem, p + 1);
   WEFT_TAKE(out->queue.node, mem, p);
   WEFT_TAKE(out->queue.waits, mem, p);
   WEFT_TAKE(out->value, mem, p);
@@ -53,9 +55,13 @@ static int needs(const weft_bn_problem *problem, size_t child, size_t parent)
 
 /* ---- orders ---- */
 
-static void set_places(weft_bn_climber *climber)
+/* Places and bits of the nodes at places `from` .. `end` - 1 of the order. */
+static void set_places(weft_bn_climber *climber, size_t from, size_t end)
 {
-  for (size_t k = 0; k < climber->problem->p; k++) climber->place[climber->order[k]] = (int32_t) k;
+  for (size_t k = from; k < end; k++) {
+    climber->place[climber->order[k]] = (int32_t) k;
+    climber->before[k + 1] = climber->before[k] | weft_bn_bit(climber->order[k]);
+  }
 }
 
 /* At random, required parents before their children: each time one of the nodes whose required parents are all
@@ -68,7 +74,7 @@ void weft_bn_climber_shuffle(weft_bn_climber *climber)
   weft_bn_random_order(left, p, climber->rng, &climber->draws);
   if (!climber->problem->required) {
     memcpy(climber->order, left, p * sizeof *left);
-    set_places(climber);
+    set_places(climber, 0, p);
     return;
   }
   memset(placed_yet, 0, p);
@@ -82,21 +88,24 @@ void weft_bn_climber_shuffle(weft_bn_climber *climber)
       climber->order[placed++] = left[k];
     }
   }
-  set_places(climber);
+  set_places(climber, 0, p);
 }
 
 /* Moves `node` to `to`, a place in the order without it. */
 static void put(weft_bn_climber *climber, size_t node, int32_t to)
 {
-  int32_t at = climber->place[node];
+  int32_t *order = climber->order;
+  const int32_t at = climber->place[node];
   if (climber->lane && !climber->is_moved[node]) {
     climber->is_moved[node] = 1;
     climber->moved[climber->moved_count++] = (int32_t) node;
   }
-  for (; at < to; at++) climber->place[climber->order[at] = climber->order[at + 1]] = at;
-  for (; at > to; at--) climber->place[climber->order[at] = climber->order[at - 1]] = at;
-  climber->order[to] = (int32_t) node;
-  climber->place[node] = to;
+  if (at < to)
+    memmove(order + at, order + at + 1, (size_t) (to - at) * sizeof *order);
+  else
+    memmove(order + to + 1, order + to, (size_t) (at - to) * sizeof *order);
+  order[to] = (int32_t) node;
+  set_places(climber, (size_t) (at < to ? at : to), (size_t) (at < to ? to : at) + 1);
 }
 
 /* Places in the order without `node` between which required edges leave it: after `*low` nodes at least, `*high` at
@@ -129,7 +138,7 @@ static void neighbours_wait(weft_bn_climber *climber, size_t i)
 static int64_t value_at(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t i, int32_t limit, int32_t moved,
                         int before, uint64_t *asked_for)
 {
-  const weft_bn_prefix prefix = { climber->place, limit, moved, before };
+  const weft_bn_prefix prefix = { climber->place, climber->before, limit, moved, before };
   climber->asked++;
   return weft_bn_trees_value(climber->trees, scorer, i, prefix, asked_for, NULL, NULL);
 }
@@ -181,6 +190,12 @@ static size_t list_relevant(weft_bn_climber *climber, size_t node)
     if ((size_t) climber->place[near->node[k]] >= climber->present) continue;
     if (!why[near->node[k]]) climber->relevant[count++] = near->node[k];
     why[near->node[k]] |= PARENT;
+  }
+  if (SCANNED * count > climber->present) { /* most nodes: in the order */
+    count = 0;
+    for (size_t k = 0; k < climber->present; k++)
+      if (why[climber->order[k]]) climber->relevant[count++] = climber->order[k];
+    return count;
   }
   for (size_t k = 0; k < count; k++) climber->relevant[k] = climber->place[climber->relevant[k]];
   for (size_t gap = count / 2; gap > 0; gap /= 2) /* Shell's sort, of places */
@@ -273,7 +288,7 @@ static void back_to_best(weft_bn_climber *climber)
   memcpy(climber->asked_for, climber->best_asked_for, p * sizeof *climber->asked_for);
   climber->total = climber->best_total;
   while (climber->moved_count > climber->best_moved) climber->is_moved[climber->moved[--climber->moved_count]] = 0;
-  set_places(climber);
+  set_places(climber, 0, p);
 }
 
 /* A node and some of its candidates, each to a random place between the first and the last of them. */
@@ -327,7 +342,7 @@ static int thin_all(weft_bn_climber *climber, weft_bn_scorer *scorer)
   int any = 0;
   for (size_t k = 0; k < climber->problem->p; k++) {
     const size_t i = (size_t) climber->order[k];
-    const weft_bn_prefix prefix = { climber->place, climber->place[i], -1, 0 };
+    const weft_bn_prefix prefix = { climber->place, climber->before, climber->place[i], -1, 0 };
     if (before != climber->thinned_at[i] && weft_bn_trees_thin(climber->trees, scorer, i, prefix, climber->value[i])) {
       renew(climber, scorer, i);
       any = 1;

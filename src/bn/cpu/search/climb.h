@@ -17,6 +17,7 @@ typedef struct weft_bn_climber {
   weft_rng rng;
   uint64_t draws;
   int32_t *order, *place;
+  uint64_t *before;    /* p + 1: bits of the nodes at lower places */
   size_t present;      /* how many nodes, from the order's first on, have been inserted */
   int64_t *value;      /* p: of each node's parents */
   uint64_t *asked_for; /* p: whose place before or after it matters to that (weft_bn_bit) */

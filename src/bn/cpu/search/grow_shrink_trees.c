@@ -226,18 +226,19 @@ static int64_t grown_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t 
   return stem->score;
 }
 
-/* The bits of all candidates of i that come before it. */
-static uint64_t bits_before(const weft_bn_near *near, size_t i, const weft_bn_prefix *prefix)
+/* The bits of all nodes that come before. A node that is moved away may share its bit with another one. */
+static uint64_t bits_before(const weft_bn_prefix *prefix, size_t p)
 {
-  uint64_t bits = 0;
-  for (size_t k = near->start[i]; k < near->start[i + 1]; k++)
-    if (comes_before(prefix, near->node[k])) bits |= weft_bn_bit(near->node[k]);
-  return bits;
+  const uint64_t bits = prefix->bits[prefix->limit], bit = prefix->moved < 0 ? 0 : weft_bn_bit(prefix->moved);
+  if (prefix->moved < 0 || prefix->before) return bits | bit;
+  for (size_t v = (size_t) prefix->moved % 64; v < p; v += 64)
+    if (comes_before(prefix, (int32_t) v)) return bits;
+  return bits & ~bit;
 }
 
-/* Whether m members all come before: by their bits, then one by one. */
-static int set_fits(const weft_bn_prefix *prefix, const int32_t *member, size_t m, uint64_t lacking,
-                    uint64_t *asked_for)
+/* Whether m members all come before: by their bits, of which `lacking` do not, then one by one. */
+static inline int set_fits(const weft_bn_prefix *prefix, const int32_t *member, size_t m, uint64_t lacking,
+                           uint64_t *asked_for)
 {
   *asked_for |= lacking & -lacking;
   if (lacking) return 0;
@@ -270,7 +271,7 @@ int64_t weft_bn_trees_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t
   const size_t from = listed->width ? listed->start[i] : 0, end = listed->width ? listed->start[i + 1] : 0;
   const size_t first = WEFT_BN_FOUND * i, last = first + (thinned->count ? thinned->count[i] : 0);
   if (!(from < end && listed->score[from] > score) && !(first < last && thinned->score[first] > score)) return score;
-  const uint64_t before = bits_before(trees->near, i, &prefix);
+  const uint64_t before = bits_before(&prefix, trees->problem->p);
   for (size_t k = from; k < end && listed->score[k] > score; k++) {
     const int32_t *member = listed->member + k * listed->width;
     if (!set_fits(&prefix, member, listed->width, listed->bits[k] & ~before, asked_for)) continue;

@@ -46,9 +46,11 @@ typedef struct weft_bn_trees {
   weft_bn_thinned thinned; /* count NULL: none are looked for */
 } weft_bn_trees;
 
-/* Which nodes come before: those whose place is below `limit`; for `moved`, `before` says whether it does. */
+/* Which nodes come before: those whose place is below `limit`; for `moved`, `before` says whether it does. bits[k]: the
+ * bits of the nodes at places below k. */
 typedef struct weft_bn_prefix {
   const int32_t *place;
+  const uint64_t *bits;
   int32_t limit, moved;
   int before;
 } weft_bn_prefix;

@@ -183,7 +183,7 @@ static weft_status make_dag(weft_ctx *ctx, search_run *run, weft_bn_climber *cli
   memset(dag, 0, p * p * sizeof *dag);
   for (size_t i = 0; i < p; i++) {
     size_t parents[WEFT_BN_MAX_PARENTS + 2], m;
-    const weft_bn_prefix prefix = { climber->place, climber->place[i], -1, 0 };
+    const weft_bn_prefix prefix = { climber->place, climber->before, climber->place[i], -1, 0 };
     const int64_t value =
         weft_bn_trees_value(climber->trees, &run->scorers[0], i, prefix, &climber->asked_for[i], parents, &m);
     if (i % 64 == 0) WEFT_TRY(weft_poll(ctx, run->from, 1));

@@ -181,12 +181,14 @@ static int planes_pay(const weft_bn_columns *columns, const weft_bn_cells *cells
 /* Leaves out the rows in which `set` is nonzero; all others are one cell. */
 void weft_bn_root(const weft_bn_columns *columns, const int32_t *set, weft_bn_cells *out)
 {
-  uint32_t rows = 0;
-  for (size_t w = 0; w < columns->words; w++) out->plane[w * LANES] = 0;
-  for (size_t i = 0; i < columns->n; i++) {
-    if (set && set[i]) continue;
-    out->plane[i / 64 * LANES] |= UINT64_C(1) << (i % 64);
-    rows++;
+  const size_t words = columns->words, past = 64 * words - columns->n;
+  uint32_t rows = (uint32_t) columns->n;
+  for (size_t w = 0; w < words; w++)
+    out->plane[w * LANES] = w + 1 < words || !past ? ~UINT64_C(0) : ~UINT64_C(0) >> past;
+  for (size_t i = 0; set && i < columns->n; i++) {
+    if (!set[i]) continue;
+    out->plane[i / 64 * LANES] &= ~(UINT64_C(1) << (i % 64));
+    rows--;
   }
   out->q = 1;
   out->cells = rows > 1;
