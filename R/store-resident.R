@@ -3,7 +3,11 @@
 # `resident`: list(pointer, devices), the device of each part of the rows, which may come twice.
 
 upload_store <- function(x, devices = NULL, block_size = 2^28) {
-  choose_backend("cuda")
+  why <- cuda_missing()
+  if (!is.null(why)) {
+    weft_abort("device", "A store can only be uploaded to a CUDA device.", x = paste0("CUDA: ", why, "."),
+               i = "`pca()` and `gene_cells()` read the file of a store; `weft_sitrep()` shows the devices.")
+  }
   parts <- whole_store(x)
   file <- open_store(x)
   if (file$about$n < 1 || file$about$p < 1) {

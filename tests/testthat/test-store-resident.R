@@ -49,7 +49,7 @@ test_that("panels of what stays are the store's rows and columns by any recipe",
 
 test_that("a store is uploaded only where there is a device", {
   x <- as_store(some_counts(200, 30, 0.2), memory = 2^20)
-  if (nrow(weft_devices()) == 0) expect_error(weft_upload(x), class = "weft_error_device")
+  if (nrow(weft_devices()) == 0) expect_error(weft_upload(x), "read the file", class = "weft_error_device")
   expect_error(weft_upload(x, devices = "two"), class = if (nrow(weft_devices())) "weft_error_input"
                                                        else "weft_error_device")
 })
