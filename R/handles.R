@@ -1,15 +1,15 @@
 #' Keep a matrix or a store on devices
 #'
-#' `weft_upload()` sends a numeric matrix to the device once, so that several calls share the transfer. Of a
-#' [weft_store()], it sends the compressed blocks (about one byte per value), also to several devices, which get one part
-#' of the rows each. The memory is released by `weft_free()`, or when R collects the object as garbage.
+#' `weft_upload()` sends a numeric matrix to the device once, so that several calls share the transfer. A [weft_store()]
+#' is sent as compressed blocks (about one byte per value). It can be divided among several devices, and each gets one
+#' part of the rows. The memory is released by `weft_free()`, or when R collects the object as garbage.
 #'
 #' @section Stores: The result is a store for all functions. [pca()], the moments that [gene_cells()] uses to select
 #'   genes, and sums and means of rows and columns of whole-number counts are computed from the blocks on the devices.
 #'   [store_normalise()] returns a store that uses the same blocks, with other sizes or fewer columns. Everything else
 #'   (`[`, `summary()`, names, sums by metacells, sums of other numbers) is read from the file. [pca()] runs on the
-#'   devices that have the blocks, and gives the same result as from the file: bit for bit on one device if all columns
-#'   are used, otherwise up to rounding. The blocks are checked when they are sent. After `weft_free()`, or in another R
+#'   devices that have the blocks. The result is the same as from the file: bit for bit on one device if all columns are
+#'   used, otherwise up to rounding. The blocks are checked when they are sent. After `weft_free()`, or in another R
 #'   session, these functions stop with an error, and the store must be uploaded again.
 #'
 #' @param x a numeric matrix, or a store. A matrix must have no missing values if the function that uses it requires
@@ -17,8 +17,8 @@
 #' @param precision `"double"`, or `"single"` to keep a matrix as 32-bit floats.
 #' @param devices `NULL` for one device, `"all"`, or device numbers, as in [weft_run()]. A matrix goes to one device.
 #' @param handle an object returned by `weft_upload()` or [mi_pack()].
-#' @return `weft_upload()`: of a matrix, an object of class `weft_device_matrix` with `dim` and `dimnames`;
-#'   `as.matrix()` brings the numbers back. Of a store, a store of class `weft_resident_store`. `weft_free()`: `NULL`,
+#' @return `weft_upload()`: for a matrix, an object of class `weft_device_matrix` with `dim` and `dimnames`;
+#'   `as.matrix()` brings the numbers back. For a store, a store of class `weft_resident_store`. `weft_free()`: `NULL`,
 #'   invisibly.
 #' @export
 #' @examples
@@ -35,7 +35,9 @@
 weft_upload <- function(x, precision = c("double", "single"), devices = NULL) {
   need_args("x")
   precision <- check_choice(precision, c("double", "single"), "precision")
-  if (is_resident_store(x)) abort_input("`x` must be a matrix or a store in a file.", x = "It is on the device already.")
+  if (is_resident_store(x)) {
+    abort_input("`x` must be a matrix or a store in a file.", x = "It is on the device already.")
+  }
   if (inherits(x, "weft_store")) return(upload_store(x, devices))
   if (!is.matrix(x) || !is.numeric(x)) {
     abort_input("`x` must be a numeric matrix or a `weft_store()`.", x = paste0("It is ", describe(x), "."))

@@ -8,9 +8,9 @@
 #   982490 5000 100                one device: about 2 minutes, 10 GB
 #   11.44e6 5000 100 0,1,2,3       four devices: about 5 minutes, 60 GB; the file is read by one
 # Prints seconds of upload and of pca() with tolerances 1e-6 and 1e-12, each twice, residuals, whether the file gives
-# the same bits, and by how much scores of 1,000 rows differ from products of the file's rows with the loadings. "floor":
-# bytes and operations of each step over what an H100 reached in other calls (2.5e12 bytes/s of its memory, 4.3e13
-# rows x columns^2 of a Gram matrix in double, 1.2e14 from halves, 5e10 bytes/s to the host).
+# the same bits, and by how much scores of 1,000 rows differ from products of the file's rows with the loadings. The
+# floor is bytes and operations of each step over what an H100 reached in other calls (2.5e12 bytes/s of its memory,
+# 4.3e13 rows x columns^2 of a Gram matrix in double, 1.2e14 from halves, 5e10 bytes/s to the host).
 suppressMessages({
   library(weft)
   library(Matrix)
@@ -61,8 +61,9 @@ cat(sprintf("%.0f cells x %.0f genes, %.4g values (%.1f %%), %.3f bytes per valu
 x <- timed("normalised (one reading on the CPU)", store_normalise(counts))
 dense <- cells * genes / length(on)
 cat(sprintf(paste("floor on %d device%s: unpacking %.3f s, one pass over rows spread out %.3f s, Gram matrix %.3f s in",
-                  "double, %.3f s from halves, scores to the host %.3f s\n"), length(on), if (length(on) > 1L) "s" else "",
-            1.5e-10 * values / length(on), dense * 16 / 2.5e12, dense * genes / 4.3e13, dense * genes / 1.2e14,
+                  "double, %.3f s from halves, scores to the host %.3f s\n"), length(on),
+            if (length(on) > 1L) "s" else "", 1.5e-10 * values / length(on), dense * 16 / 2.5e12,
+            dense * genes / 4.3e13, dense * genes / 1.2e14,
             8 * cells * k / 5e10 / length(on)))
 
 fit_of <- function(data, name, tolerance) {

@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 typedef struct weft_resident {
-  size_t panels, room, n, p; /* of `room` panels so many are there */
-  size_t parts;              /* of which the last panel is one */
+  size_t panels, room; /* how many are there; and how many there is room for */
+  size_t n, p, parts;
   weft_packed_panel *panel;  /* bytes: the block table, and first and place of all columns */
   weft_device_matrix *there; /* the panel's bytes, eight for each number */
   size_t *part;              /* of each panel */
@@ -22,7 +22,7 @@ typedef struct weft_resident {
   const weft_device_ops *ops;
 } weft_resident;
 
-/* Room for so many panels of a matrix. */
+/* Takes memory for the directory of `room` panels of a matrix. */
 weft_status weft_resident_begin(weft_ctx *ctx, weft_resident *x, size_t room, size_t n, size_t p);
 /* Sends a panel, of all columns and without a recipe, to the call's device, as the next one; `part` is the last panel's
  * or one more. */

@@ -64,7 +64,7 @@ static SEXP columns_of(const weft_packed_panel *panel)
   return out;
 }
 
-/* The same of the panel that `handle` holds. */
+/* The columns of the panel that `handle` holds. */
 SEXP C_weft_store_packed_test(SEXP handle)
 {
   SEXP out = columns_of(&((const weft_packed *) weft_glue_handle_take(handle, &weft_packed_kind))->panel);
