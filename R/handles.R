@@ -57,7 +57,7 @@ weft_free <- function(handle) {
   need_args("handle")
   pointer <- handle_pointer(handle)
   if (is_resident_store(handle)) {
-    pointer <- handle_part(handle, "resident")[["pointer"]]
+    pointer <- handle_pointer(handle_part(handle, "resident"))
     if (typeof(pointer) == "externalptr") return(invisible(.Call(C_weft_panels_free, pointer)))
   }
   if (inherits(handle, "weft_mi_pack") && !is.null(pointer)) return(invisible(.Call(C_weft_mi_pack_free, pointer)))

@@ -65,7 +65,8 @@ test_that("one that was freed, restored or changed is refused", {
   file <- withr::local_tempfile()
   saveRDS(resident(pointer = none, devices = 0L), file)
   for (y in list(resident(), resident(pointer = 1, devices = 0L), readRDS(file),
-                 resident(pointer = weft:::open_store(x)$pointer, devices = 0L))) {
+                 resident(pointer = weft:::open_store(x)$pointer, devices = 0L),
+                 structure(utils::modifyList(parts, list(resident = 1)), class = class(resident())))) {
     expect_error(pca(y, 2), "Upload the store again", class = "weft_error_input")
     expect_error(store_normalise(y), "Upload the store again", class = "weft_error_input")
     expect_error(Matrix::colSums(y), "Upload the store again", class = "weft_error_input")
@@ -77,6 +78,7 @@ test_that("one that was freed, restored or changed is refused", {
   }
   expect_null(weft_free(resident(pointer = none, devices = 0L)))
   expect_error(weft_free(resident(pointer = 1)), class = "weft_error_input")
+  expect_error(weft_free(structure(1, class = class(resident()))), class = "weft_error_input")
 })
 
 test_that("what stays gives the bits of the file, by any recipe, and is let go", {
