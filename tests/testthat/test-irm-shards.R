@@ -161,6 +161,34 @@ test_that("an interrupt between shards ends the call, and the next one works", {
   expect_identical(outcome(irm_shards(rows_of(A, c(45, 90)), 2)), outcome(A))
 })
 
+test_that("a prepared graph is given back at the end of a call, and when it cannot be made", {
+  A <- matrix(stats::rbinom(3000 * 50, 1, 0.5), 3000)
+  live <- function() .Call(weft:::C_weft_memory, NULL)[["host"]]
+  invisible(gc())
+  before <- live()
+  fit <- irm(A, chains = 1, sweeps = 2, seed = 1)
+  expect_identical(live(), before)
+  predict(fit, cbind(1, 1))
+  expect_identical(live(), before)
+  graph <- weft:::irm_graph(A)
+  held <- weft:::prepare_graph(graph)
+  expect_gt(live(), before + 4 * sum(A))
+  expect_identical(weft:::irm_blocks(held, rep(0:1, 1500), rep(0L, 50)),
+                   weft:::irm_blocks(graph, rep(0:1, 1500), rep(0L, 50)))
+  weft:::end_prepared(held)
+  expect_identical(live(), before)
+  weft:::end_prepared(held)
+  expect_error(weft:::irm_blocks(held, rep(0:1, 1500), rep(0L, 50)), "freed", class = "weft_error_input")
+  graph$links$to[7] <- 50L
+  expect_error(weft:::prepare_graph(graph), "damaged", class = "weft_error_input")
+  expect_identical(live(), before)
+  other <- weft:::prepare_graph(weft:::irm_graph(A[-1, ]))
+  graph <- weft:::irm_graph(A)
+  graph$prepared <- other$prepared
+  expect_error(weft:::irm_blocks(graph, rep(0:1, 1500), rep(0L, 50)), "another graph", class = "weft_error_internal")
+  weft:::end_prepared(other)
+})
+
 test_that("shards print their number", {
   expect_output(print(irm_shards(identity, 2)), "2 shards")
   expect_output(print(irm_shards(identity, 1)), "1 shard$")

@@ -220,7 +220,16 @@ typedef struct {
   weft_arena *arena;
   weft_irm_graph *out;
 } prepare_job;
-WEFT_WORK(prepare, prepare_job, make_graph(ctx, job->arena, &job->source, job->out))
+
+/* What fails, or is interrupted, gives its memory back at once and not as R collects the pointer. */
+static weft_status prepare(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  prepare_job *job = data;
+  (void) backend;
+  const weft_status st = make_graph(ctx, job->arena, &job->source, job->out);
+  if (st != WEFT_OK) weft_arena_end(job->arena);
+  return st;
+}
 
 /* A pointer to the graph in both orders, for the field `prepared` of the same graph in later calls. */
 SEXP C_weft_irm_prepared(SEXP graph, SEXP control)
