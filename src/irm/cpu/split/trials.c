@@ -11,8 +11,8 @@
 #include "irm/cpu/split/trials.h"
 #include "irm/cpu/split/split_choice.h"
 
-/* Entries of all proposals that are evaluated at once, more of them if they take a sixteenth of what the lists take, and
- * of one at least: larger ones wait for room of their own. */
+/* Entries of all proposals that are evaluated at once, and of one at least: larger ones wait for room of their own. In
+ * large graphs all may have one entry for BESIDE_LINKS links, a sixteenth of what the lists take. */
 #define BESIDE_ENTRIES ((int64_t) 1 << 24)
 #define BESIDE_LINKS 32
 #define MIN_ENTRIES ((int64_t) 1 << 16)
