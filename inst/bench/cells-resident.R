@@ -104,7 +104,7 @@ for (tolerance in c(1e-6, 1e-12)) {
 sums <- timed("colSums() of what stays", Matrix::colSums(y))
 expected <- timed("colSums() of the file", Matrix::colSums(x))
 cat(sprintf("  apart by %.1e\n", max(abs(sums - expected)) / max(abs(expected))))
-timed("moments of counts by other totals", weft:::column_moments(weft:::kept_source(
-  store_normalise(weft_upload(counts, devices = on), log = FALSE), "x"), NULL))
+invisible(timed("moments of counts by other totals", weft:::column_moments(weft:::kept_source(
+  store_normalise(weft_upload(counts, devices = on), log = FALSE), "x"), NULL)))
 weft_free(y)
 unlink(file.path(folder, c("cells-small.weft", "cells-resident.weft")))
