@@ -17,6 +17,12 @@ if (!length(given)) given <- "mise"
 machine_line()
 set.seed(1)
 
+space <- asNamespace("weft")
+replace_by <- function(name, f) {
+  unlockBinding(name, space)
+  assign(name, f, space)
+}
+
 if (given[1] %in% c("speed", "debiased", "around")) {
   scale <- if (length(given) > 1) as.numeric(given[2]) else 1
   n <- round(1e6 * scale)
@@ -77,6 +83,20 @@ if (given[1] == "debiased") {
                 max(abs(moved - exact$gradient * h / exact$sum)),
                 max(abs(f[few] / (density * exp(fit$log_scale)) - 1))))
   }
+  spent <- c(tensor_sums = 0, points_range = 0, points_facts = 0, native_points = 0, kernel_gradient = 0,
+             sums_in_double = 0)
+  for (name in names(spent)) local({
+    name <- name
+    f <- get(name, space)
+    replace_by(name, function(...) {
+      started <- proc.time()[[3L]]
+      on.exit(spent[[name]] <<- spent[[name]] + proc.time()[[3L]] - started)
+      f(...)
+    })
+  })
+  whole <- run(1e-4)[["whole"]]
+  cat(sprintf("  seconds of %.3f: %s (the last two: queries that missed their bound)\n", whole,
+              paste(sprintf("%s %.3f", names(spent), spent), collapse = ", ")))
   once <- function() {
     problem <- list(query = x, reference = x, self = TRUE, weights = NULL, kernel = "gaussian", rel_error = 1e-4,
                     abs_error = 0, bandwidth = weft:::check_bandwidth(h, d, 10),
@@ -92,11 +112,6 @@ if (given[1] == "debiased") {
 }
 
 if (given[1] == "around") {
-  space <- asNamespace("weft")
-  replace_by <- function(name, f) {
-    unlockBinding(name, space)
-    assign(name, `environment<-`(f, space), space)
-  }
   replace_by("tensor_gradient", function(problem, ...) list(slopes = problem$query + 1, missed = integer()))
   replace_by("kernel_run", function(problem, ...) list(sum = numeric(nrow(problem$query))))
   fit <- NULL
