@@ -77,43 +77,57 @@ done:
 #define LANES 8
 #define PIECE ((size_t) 1 << 16)
 
-/* x - x is 0 but for what is not finite. */
-VECTORIZE static void range_of(const double *x, size_t count, double *out)
+/* Numbers in lanes: extremes of each, what is not finite (x - x is 0 otherwise), and chains of a digest, each of which
+ * waits for a product of the number before. */
+typedef struct {
+  double low[LANES], high[LANES], nothing[LANES];
+  uint64_t chain[LANES];
+} lanes;
+
+__attribute__((always_inline)) static inline size_t read_lanes(const double *x, size_t count, int digest, lanes *out)
 {
-  double low[LANES], high[LANES], nothing[LANES], strange = 0;
-  for (int k = 0; k < LANES; k++) low[k] = INFINITY, high[k] = -INFINITY, nothing[k] = 0;
+  lanes own = *out;
   size_t i = 0;
-  for (; i + LANES <= count; i += LANES)
+  for (; i + LANES <= count; i += LANES) {
+    uint64_t word[LANES];
+    if (digest) memcpy(word, x + i, sizeof word);
     for (int k = 0; k < LANES; k++) {
-      low[k] = x[i + k] < low[k] ? x[i + k] : low[k];
-      high[k] = x[i + k] > high[k] ? x[i + k] : high[k];
-      nothing[k] += x[i + k] - x[i + k];
+      own.low[k] = x[i + k] < own.low[k] ? x[i + k] : own.low[k];
+      own.high[k] = x[i + k] > own.high[k] ? x[i + k] : own.high[k];
+      own.nothing[k] += x[i + k] - x[i + k];
     }
-  for (int k = 1; k < LANES; k++)
-    low[0] = fmin(low[0], low[k]), high[0] = fmax(high[0], high[k]), nothing[0] += nothing[k];
-  if (nothing[0] != 0) low[0] = INFINITY, high[0] = -INFINITY, i = 0;
-  for (; i < count; i++) {
-    const int finite = x[i] - x[i] == 0;
-    if (finite) low[0] = fmin(low[0], x[i]), high[0] = fmax(high[0], x[i]);
-    strange += !finite;
+    for (int k = 0; digest && k < LANES; k++) own.chain[k] = weft_digest_step(own.chain[k], word[k]);
   }
-  out[0] = low[0], out[1] = high[0], out[2] = strange;
+  *out = own;
+  return i;
 }
 
-/* Eight chains in registers, since each number waits for a product of the one before in its chain. */
-VECTORIZE static uint64_t digest_of(const double *x, size_t count)
+VECTORIZE static size_t read_ranges(const double *x, size_t count, lanes *out) { return read_lanes(x, count, 0, out); }
+VECTORIZE static size_t read_both(const double *x, size_t count, lanes *out) { return read_lanes(x, count, 1, out); }
+
+/* range: as weft_points_facts() has it; word: NULL, or gets the digest. */
+static void facts_of(const double *x, size_t count, double *range, uint64_t *word)
 {
+  lanes of;
   weft_digest digest = weft_digest_begin();
-  uint64_t chain[LANES], word[LANES];
-  size_t i = 0;
-  for (int k = 0; k < LANES; k++) chain[k] = (uint64_t) k;
-  for (; i + LANES <= count; i += LANES) {
-    memcpy(word, x + i, sizeof word);
-    for (int k = 0; k < LANES; k++) chain[k] = weft_digest_step(chain[k], word[k]);
+  double strange = 0;
+  for (int k = 0; k < LANES; k++)
+    of.low[k] = INFINITY, of.high[k] = -INFINITY, of.nothing[k] = 0, of.chain[k] = (uint64_t) k;
+  size_t i = (word ? read_both : read_ranges)(x, count, &of);
+  if (word) {
+    for (int k = 0; k < LANES; k++) weft_digest_word(&digest, of.chain[k]);
+    weft_digest_bytes(&digest, x + i, (count - i) * sizeof *x);
+    *word = weft_digest_end(&digest);
   }
-  for (int k = 0; k < LANES; k++) weft_digest_word(&digest, chain[k]);
-  weft_digest_bytes(&digest, x + i, (count - i) * sizeof *x);
-  return weft_digest_end(&digest);
+  for (int k = 1; k < LANES; k++)
+    of.low[0] = fmin(of.low[0], of.low[k]), of.high[0] = fmax(of.high[0], of.high[k]), of.nothing[0] += of.nothing[k];
+  if (of.nothing[0] != 0) of.low[0] = INFINITY, of.high[0] = -INFINITY, i = 0;
+  for (; i < count; i++) {
+    const int finite = x[i] - x[i] == 0;
+    if (finite) of.low[0] = fmin(of.low[0], x[i]), of.high[0] = fmax(of.high[0], x[i]);
+    strange += !finite;
+  }
+  range[0] = of.low[0], range[1] = of.high[0], range[2] = strange;
 }
 
 /* A piece is PIECE numbers of a column, so that its digest finds them in the cache. Batches of pieces are shared by the
@@ -140,8 +154,7 @@ weft_status weft_points_facts(weft_ctx *ctx, const double *columns, size_t n, si
     for (size_t k = 0; k < count; k++) {
       const size_t at = (first + k) % each * PIECE, rows = n - at < PIECE ? n - at : PIECE;
       const double *x = columns + (first + k) / each * n + at;
-      range_of(x, rows, part + 3 * k);
-      if (digest) word[k] = digest_of(x, rows);
+      facts_of(x, rows, part + 3 * k, digest ? word + k : NULL);
     }
     for (size_t k = 0; k < count; k++) {
       double *to = range + 3 * ((first + k) / each);

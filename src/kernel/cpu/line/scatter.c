@@ -11,7 +11,7 @@
 
 #define LANES 8
 #define POLL_EVERY ((size_t) 1 << 18)
-#define PARTS 16                /* of the references, each with moments of its own, that threads share; */
+#define PARTS 8                 /* of the references, each with moments of its own, that threads share; */
 #define EACH ((size_t) 1 << 16) /* that a part reads at a time */
 #define ROOM ((size_t) 1 << 17) /* numbers that stay in cache */
 #define SLACK 1e-6              /* of a cell's width, by which rounding may put a reference into the one beside it */
@@ -62,8 +62,12 @@ typedef void add_eights(const double *x, const double *w, size_t n, double least
   target static void name(const double *x, const double *w, size_t n, double least, double width, double per_unit, \
                           size_t padded, double *sum, double *weight) \
   { \
-    for (size_t i = 0; i + LANES <= n; i += LANES) \
-      add_eight(x + i, w ? w + i : NULL, least, 1 / width, width, per_unit, padded, sum, weight); \
+    if (padded == 8) /* 5 to 8 terms, as usual: without a loop */ \
+      for (size_t i = 0; i + LANES <= n; i += LANES) \
+        add_eight(x + i, w ? w + i : NULL, least, 1 / width, width, per_unit, 8, sum, weight); \
+    else \
+      for (size_t i = 0; i + LANES <= n; i += LANES) \
+        add_eight(x + i, w ? w + i : NULL, least, 1 / width, width, per_unit, padded, sum, weight); \
   }
 ADD_EIGHTS(add_portable, )
 #if WEFT_SIMD_X86
