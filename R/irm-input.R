@@ -254,12 +254,10 @@ edge_side <- function(x, which, size) {
     abort_input(sprintf("The %s column of an edge list must contain indices, names or a factor.", which),
                 x = paste0("It is ", describe(x), "."))
   }
-  bad <- x != round(x) | x < 1 | x > .Machine$integer.max - 1
-  if (!is.null(size)) {
-    size <- check_number(size, "dim", min = 1, max = .Machine$integer.max - 1, whole = TRUE)
-    bad <- bad | x > size
-  }
-  if (any(bad)) {
+  most <- .Machine$integer.max - 1
+  if (!is.null(size)) size <- most <- check_number(size, "dim", min = 1, max = most, whole = TRUE)
+  if (length(x) && (min(x) < 1 || max(x) > most || (is.double(x) && any(x != round(x))))) {
+    bad <- x != round(x) | x < 1 | x > most
     abort_input(sprintf("The %s column of an edge list must contain indices from 1%s.", which,
                         if (is.null(size)) "" else sprintf(" to %.0f", size)),
                 x = sprintf("Row %d contains %s.", which(bad)[1L], format(x[which(bad)[1L]])))

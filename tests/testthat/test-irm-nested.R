@@ -136,3 +136,61 @@ test_that("hard graphs run", {
   expect_equal(max(nested(matrix(rpois(9, 30), 3), "directed", family = "poisson", max_clusters = 1)$row_cluster), 1)
   expect_output(print(summary(nested(matrix(0, 1, 1), "directed"))), "density 0")
 })
+
+# A graph that is large enough for the visits by threads.
+large_graph <- function(n, links, groups, kind = "undirected") {
+  z <- sample.int(groups, n, TRUE)
+  members <- split(seq_len(n), factor(z, seq_len(groups)))
+  from <- sample.int(n, links, TRUE)
+  to <- sample.int(n, links, TRUE)
+  own <- runif(links) < 0.8
+  for (g in seq_len(groups)) {
+    at <- which(own & z[from] == if (kind == "bipartite") g %% groups + 1 else g)
+    to[at] <- sample(members[[g]], length(at), TRUE)
+  }
+  x <- if (kind == "undirected") data.frame(pmin(from, to), pmax(from, to)) else data.frame(from, to)
+  list(x = x, z = z, n = n)
+}
+
+test_that("large graphs have the planted groups, whatever the kind and the threads", {
+  skip_on_cran()
+  withr::local_seed(8)
+  for (kind in c("undirected", "directed", "bipartite")) {
+    made <- large_graph(66000, 700000, 12, kind)
+    fits <- lapply(1:2, function(threads) {
+      irm(made$x, kind, "poisson", prior = irm_prior(degrees = TRUE), chains = 1, sweeps = 1, seed = 1,
+          control = list(dim = made$n, self = kind != "bipartite"), run = weft_run("cpu", threads = threads))
+    })
+    expect_identical(fits[[1]]$run$state, fits[[2]]$run$state, info = kind)
+    expect_gt(irm_nmi(fits[[1]]$row_cluster, made$z), 0.99)
+    # what was kept is the description length of the labels, counted anew
+    run <- fits[[1]]$run
+    state <- run$state
+    length <- weft:::nested_length(run$graph, state$best_row, state$best_col, run$model$max_clusters, state$best_upper,
+                                   TRUE)
+    expect_equal(length, -state$best, tolerance = 1e-12, info = kind)
+  }
+})
+
+test_that("a start in a large graph stops at each poll, and leaves nothing behind", {
+  skip_on_cran()
+  withr::local_seed(9)
+  made <- large_graph(66000, 300000, 4)
+  graph <- weft:::irm_graph(made$x, "undirected", "poisson", input = list(self = TRUE, dim = made$n))
+  withr::local_options(weft.poll = 0)
+  start <- function(last) {
+    polls <- 0
+    count <- function(done, total) {
+      polls <<- polls + 1
+      if (polls == last) stop(structure(class = c("told_to_stop", "error", "condition"), list(message = "stop")))
+    }
+    expect_error(
+      .Call(weft:::C_weft_irm_start, weft:::native_graph(graph),
+            list(clusters = c(1024, 0), chains = 1, key = c(1, 2), nested = TRUE, degrees = TRUE),
+            weft:::run_control("cpu", 2L, count)),
+      class = "told_to_stop")
+    expect_identical(polls, last)
+  }
+  for (last in c(1, 3, 10, 30, 60, 100)) start(last)
+  expect_equal(.Call(weft:::C_weft_memory, NULL)[["host"]], 0)
+})

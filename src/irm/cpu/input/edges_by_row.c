@@ -1,25 +1,13 @@
 /* Edge lists in canonical order, and graphs in both orders. Lists come from R, perhaps from a file, and are checked
  * before they are used.
  *
- * Sorting is by counting, least significant key first: a stable pass by column, then one by row, each O(links + nodes).
- * Transposing lists (columns of rows into rows of columns) is one such pass and leaves the neighbours ascending. */
+ * Pairs are sorted in sort_links.c, lists of one-mode graphs made in both_ways.c. Transposing lists (columns of rows
+ * into rows of columns) is a pass over the links and leaves the neighbours ascending. */
 #include <string.h>
 #include "core/call/parallel.h"
+#include "irm/cpu/input/both_ways.h"
 #include "irm/cpu/input/edges_by_row.h"
 #include "irm/both/score.h"
-
-/* order[] = the numbers 0 .. count-1 (or those in `before`), stably sorted by key. */
-static void counting_pass(int64_t count, const int32_t *key, int64_t n, const int64_t *before, int64_t *order,
-                          int64_t *start)
-{
-  memset(start, 0, (size_t) (n + 1) * sizeof *start);
-  for (int64_t entry = 0; entry < count; entry++) start[key[entry] + 1]++;
-  for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
-  for (int64_t entry = 0; entry < count; entry++) {
-    int64_t at = before ? before[entry] : entry;
-    order[start[key[at]]++] = at;
-  }
-}
 
 /* Is (i, j) in the canonical list? `at` moves forward only, so that a sorted walk is linear. */
 static int listed(const weft_irm_edges *list, int64_t i, int32_t j, int64_t *at)
@@ -29,66 +17,6 @@ static int listed(const weft_irm_edges *list, int64_t i, int32_t j, int64_t *at)
   if (*at < (int64_t) list->start[i]) *at = (int64_t) list->start[i];
   while (*at < end && list->to[*at] < j) ++*at;
   return *at < end && list->to[*at] == j;
-}
-
-/* Two stable counting sorts, then one pass that adds up duplicates and drops what is not wanted. An input error when
- * counts of one pair pass 2^31 - 1. */
-weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const int64_t n[2],
-                                int64_t count, const int32_t *from, const int32_t *to, const int32_t *weight,
-                                const weft_irm_edges *missing, weft_irm_edges *out)
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const int one_mode = type != WEFT_IRM_BIPARTITE;
-  const int64_t most = n[0] > n[1] ? n[0] : n[1];
-  int32_t *first, *second, *kept_to, *kept_weight = NULL;
-  int64_t *order, *sorted, *start, kept = 0, at = 0;
-  double *offsets;
-  WEFT_TAKE(first, &mem, (size_t) count + 1);
-  WEFT_TAKE(second, &mem, (size_t) count + 1);
-  for (int64_t entry = 0; entry < count; entry++) {
-    int turn = type == WEFT_IRM_UNDIRECTED && from[entry] > to[entry];
-    first[entry] = turn ? to[entry] : from[entry];
-    second[entry] = turn ? from[entry] : to[entry];
-  }
-  WEFT_TAKE(order, &mem, (size_t) count + 1);
-  WEFT_TAKE(sorted, &mem, (size_t) count + 1);
-  WEFT_TAKE(start, &mem, (size_t) most + 1);
-  counting_pass(count, second, n[1], NULL, order, start);
-  WEFT_TRY(weft_poll(ctx, 0, 1));
-  counting_pass(count, first, n[0], order, sorted, start);
-  WEFT_TRY(weft_poll(ctx, 0, 1));
-  WEFT_TAKE(offsets, arena, (size_t) n[0] + 1);
-  WEFT_TAKE(kept_to, arena, (size_t) count + 1);
-  if (weight) WEFT_TAKE(kept_weight, arena, (size_t) count + 1);
-  int64_t i = 0;
-  offsets[0] = 0;
-  for (int64_t entry = 0, next; entry < count; entry = next) {
-    const int64_t edge = sorted[entry];
-    int64_t sum = 0;
-    for (next = entry; next < count && first[sorted[next]] == first[edge] && second[sorted[next]] == second[edge];
-         next++)
-      sum += weight ? weight[sorted[next]] : 1;
-    for (; i < first[edge]; i++) offsets[i + 1] = (double) kept;
-    if (sum == 0 || (one_mode && !self && first[edge] == second[edge]) ||
-        listed(missing, first[edge], second[edge], &at))
-      continue;
-    if (weight && sum > INT32_MAX) {
-      st = weft_fail(ctx, WEFT_ERR_INPUT,
-                     "The counts of one pair must add up to at most 2147483647; those of row %lld and "
-                     "column %lld add up to %lld.",
-                     (long long) first[edge] + 1, (long long) second[edge] + 1, (long long) sum);
-      goto done;
-    }
-    kept_to[kept] = second[edge];
-    if (weight) kept_weight[kept] = (int32_t) sum;
-    kept++;
-  }
-  for (; i < n[0]; i++) offsets[i + 1] = (double) kept;
-  *out = (weft_irm_edges){ { n[0], n[1] }, kept, offsets, kept_to, kept_weight };
-done:
-  weft_arena_end(&mem);
-  return st;
 }
 
 /* The most columns in a thread's piece of work: their offsets stay in its cache. Fewer columns are shared among the
@@ -185,66 +113,20 @@ done:
   return st;
 }
 
-/* The lists by row without the diagonal, or both ways. */
-static weft_status make_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *edges, int backward,
-                              weft_irm_lists *out, int64_t *entries)
-{
-  weft_status st = WEFT_OK;
-  const int64_t n = edges->n[0];
-  int64_t *start, *next, total = 0;
-  int32_t *to, *weight = NULL;
-  weft_arena mem = weft_arena_begin(ctx);
-  WEFT_TAKE0(start, arena, (size_t) n + 1);
-  WEFT_TAKE(next, &mem, (size_t) n + 1);
-  for (int64_t i = 0; i < edges->n[0]; i++)
-    for (int64_t entry = (int64_t) edges->start[i]; entry < (int64_t) edges->start[i + 1]; entry++) {
-      if (edges->to[entry] == i) continue;
-      start[i + 1]++;
-      if (backward) start[edges->to[entry] + 1]++;
-    }
-  for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
-  total = start[n];
-  memcpy(next, start, (size_t) (n + 1) * sizeof *next);
-  WEFT_TAKE(to, arena, (size_t) total + 1);
-  if (edges->weight) WEFT_TAKE(weight, arena, (size_t) total + 1);
-  WEFT_TRY(weft_poll(ctx, 0, 1));
-  /* backward entries first: a node's smaller neighbours come from rows above its own */
-  for (int64_t i = 0; i < edges->n[0] && backward; i++)
-    for (int64_t entry = (int64_t) edges->start[i]; entry < (int64_t) edges->start[i + 1]; entry++) {
-      if (edges->to[entry] == i) continue;
-      int64_t at = next[edges->to[entry]]++;
-      to[at] = (int32_t) i;
-      if (weight) weight[at] = edges->weight[entry];
-    }
-  for (int64_t i = 0; i < edges->n[0]; i++)
-    for (int64_t entry = (int64_t) edges->start[i]; entry < (int64_t) edges->start[i + 1]; entry++) {
-      if (edges->to[entry] == i) continue;
-      int64_t at = next[i]++;
-      to[at] = edges->to[entry];
-      if (weight) weight[at] = edges->weight[entry];
-    }
-  *out = (weft_irm_lists){ start, to, weight };
-  *entries = total;
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
 /* Links and observed pairs of each node with itself, in `arena`. */
-static weft_status make_self(weft_arena *arena, const weft_irm_edges *links, const weft_irm_edges *missing,
-                             weft_irm_graph *out)
+static weft_status make_self(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *links,
+                             const weft_irm_edges *missing, weft_irm_graph *out)
 {
   weft_status st = WEFT_OK;
   int32_t *weight;
   uint8_t *pair;
   WEFT_TAKE0(weight, arena, (size_t) links->n[0] + 1);
   WEFT_TAKE0(pair, arena, (size_t) links->n[0] + 1);
+  WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 100 * (double) links->n[0]), static)
   for (int64_t i = 0; i < links->n[0]; i++) {
-    pair[i] = 1;
-    for (int64_t entry = (int64_t) links->start[i]; entry < (int64_t) links->start[i + 1]; entry++)
-      if (links->to[entry] == i) weight[i] = links->weight ? links->weight[entry] : 1;
-    for (int64_t entry = (int64_t) missing->start[i]; entry < (int64_t) missing->start[i + 1]; entry++)
-      if (missing->to[entry] == i) pair[i] = 0;
+    const int64_t own = first_from(links, i, i), unseen = first_from(missing, i, i);
+    if (own < (int64_t) links->start[i + 1] && links->to[own] == i) weight[i] = links->weight ? links->weight[own] : 1;
+    pair[i] = !(unseen < (int64_t) missing->start[i + 1] && missing->to[unseen] == i);
   }
   out->self_weight = weight;
   out->self_pair = pair;
@@ -395,6 +277,29 @@ done:
   return st;
 }
 
+/* Entries whose log factorials a thread adds up. */
+#define SUM_PIECE ((int64_t) 1 << 16)
+
+/* Sums of pieces are added up in their order, so that threads change no bit. */
+static weft_status add_log_factorials(weft_ctx *ctx, const weft_irm_edges *links, double *sum)
+{
+  weft_status st = WEFT_OK;
+  double part[CHECK_PIECES];
+  for (int64_t first = 0; first < links->count; first += CHECK_PIECES * SUM_PIECE) {
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (links->count - first)), dynamic)
+    for (int piece = 0; piece < CHECK_PIECES; piece++) {
+      const int64_t at = first + piece * SUM_PIECE, end = at + SUM_PIECE < links->count ? at + SUM_PIECE : links->count;
+      part[piece] = 0;
+      for (int64_t entry = at; entry < end; entry++)
+        if (links->weight[entry] > 1) part[piece] += irm_log_gamma(1.0 + links->weight[entry]);
+    }
+    for (int piece = 0; piece < CHECK_PIECES; piece++) *sum += part[piece];
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) links->count));
+  }
+done:
+  return st;
+}
+
 /* Checks both lists, then makes what the samplers read, in `arena`; lists by row of bipartite graphs are R's own
  * memory. */
 weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self,
@@ -414,23 +319,22 @@ weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
     weft_irm_lists *lists = side == 0 ? out->links : out->missing;
     int64_t *entries = side == 0 ? out->link_count : out->missing_count;
     if (type == WEFT_IRM_UNDIRECTED) {
-      WEFT_TRY(make_lists(ctx, arena, edges, 1, &lists[0], &entries[0]));
+      WEFT_TRY(weft_irm_lists_make(ctx, arena, edges, 1, &lists[0], &entries[0]));
       lists[1] = lists[0];
       entries[1] = entries[0];
     } else {
       if (one_mode)
-        WEFT_TRY(make_lists(ctx, arena, edges, 0, &lists[0], &entries[0]));
+        WEFT_TRY(weft_irm_lists_make(ctx, arena, edges, 0, &lists[0], &entries[0]));
       else
         WEFT_TRY(share_lists(arena, edges, &lists[0], &entries[0]));
       WEFT_TRY(turn_lists(ctx, arena, edges, one_mode, &lists[1], &entries[1]));
     }
   }
-  if (one_mode && self) WEFT_TRY(make_self(arena, links, missing, out));
+  if (one_mode && self) WEFT_TRY(make_self(ctx, arena, links, missing, out));
   if (unit > 0)
     out->log_factorials =
         ((double) links->n[0] * (double) links->n[1] - (double) missing->count) * (IRM_LOG_ROOT_2PI + log_scale);
-  for (int64_t entry = 0; links->weight && unit == 0 && entry < links->count; entry++)
-    out->log_factorials += irm_log_gamma(1.0 + links->weight[entry]);
+  if (links->weight && unit == 0) WEFT_TRY(add_log_factorials(ctx, links, &out->log_factorials));
 done:
   return st;
 }

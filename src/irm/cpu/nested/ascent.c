@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "irm/cpu/nested/ascent.h"
+#include "irm/cpu/nested/large/bisect.h"
+#include "irm/cpu/nested/large/slices.h"
 #include "irm/cpu/start.h"
 
 #define SHRINK 1.25
@@ -15,6 +17,10 @@
 #define LARGE 2e6
 #define SHRINK_LARGE 2
 enum { WORSE = 2 };
+/* Large graphs: visits after groups were parted; nodes in one that moves, below which there is no further visit; nodes
+ * visit other groups than their twin only where the number of groups no longer grows by this. */
+enum { TWIN_VISITS = 2, FEW = 50 };
+#define GROWING 1.5
 /* Groups that a start begins with at most; groups for which upper levels are made; visits of all nodes after each
  * join; groups near one that it may join; pieces of a group. */
 enum { MAX_FIRST = 1024, MAX_NESTED = 600, VISITS = 2, NEAR = 10, ALL_NEAR = 40, PIECES = 8 };
@@ -27,16 +33,25 @@ enum { REMAKES = 8, MAX_REMADE = 200 };
 /* Nodes that splits of a round and level may look at, besides two for every node. */
 #define SPLIT_WORK 200000
 #define START_SWEEP 0
+/* Nodes that are visited, and groups that are joined, between two polls. */
+enum { POLL_NODES = 4096, POLL_GROUPS = 16 };
 
+/* Level 0 of a large graph is visited by threads. */
 weft_status irm_nested_visit_all(weft_ctx *poll, irm_nested *t, int l, int cold, int create, double *by)
 {
   weft_status st = WEFT_OK;
+  if (t->views && cold && !l) {
+    const double before = irm_nested_length(t);
+    int64_t moved = 0;
+    WEFT_TRY(irm_slices_visit(poll, t, NULL, &moved));
+    *by += irm_nested_length(t) - before;
+    return st;
+  }
   const int32_t count = irm_nested_shuffle(t, l);
-  for (int32_t first = 0; first < count; first += IRM_SLICE) {
-    const int32_t last = first + IRM_SLICE < count ? first + IRM_SLICE : count;
+  for (int32_t first = 0; first < count; first += POLL_NODES) {
+    const int32_t last = first + POLL_NODES < count ? first + POLL_NODES : count;
     if (poll) WEFT_TRY(weft_poll(poll, first, count));
-    *by += t->views && cold && !l ? irm_nested_visit_slice(t, first, last, create)
-                                  : irm_nested_visit(t, l, first, last, cold, create);
+    *by += irm_nested_visit(t, l, first, last, cold, create);
   }
 done:
   return st;
@@ -47,11 +62,11 @@ static int groups_of(const irm_level *level) { return level->count[0] + level->c
 /* The smallest gain of a round, per end of a link, after which a large graph has another one. */
 #define WORTHWHILE 1e-6
 
-/* Level after level. */
+/* Level after level. Groups of large graphs are split by double_groups(). */
 weft_status irm_nested_descend_round(weft_ctx *poll, irm_nested *t)
 {
   weft_status st = WEFT_OK;
-  const int large = (double) t->ends >= LARGE;
+  const int large = t->views || (double) t->ends >= LARGE;
   const double enough = large ? WORTHWHILE * (double) t->ends : 1e-6;
   double by = 0;
   for (int l = 0; l < t->top; l++) {
@@ -62,7 +77,9 @@ weft_status irm_nested_descend_round(weft_ctx *poll, irm_nested *t)
       WEFT_TRY(irm_nested_visit_all(poll, t, l, 1, 1, &last));
       gain -= last;
     } while (large && !l && gain > enough && gain > -0.1 * last);
-    by += last + irm_nested_join(t, l);
+    WEFT_TRY(irm_nested_join(poll, t, l, &last));
+    by += last;
+    if (t->views && !l) continue;
     int64_t room = SPLIT_WORK + 2 * t->n;
     for (int n = groups_of(&t->level[l]); n > 0 && room > 0; n--) {
       by += irm_nested_split_merge(t, l, 1);
@@ -70,7 +87,7 @@ weft_status irm_nested_descend_round(weft_ctx *poll, irm_nested *t)
       if (poll) WEFT_TRY(weft_poll(poll, 0, 1));
     }
   }
-  t->idle = by > -enough ? t->idle + 1 : 0;
+  t->idle = by < -enough ? 0 : t->views ? 2 : t->idle + 1;
 done:
   return st;
 }
@@ -114,8 +131,9 @@ static pair cheapest(irm_nested *t, int l, int32_t r)
 }
 
 /* Joins groups until only 1 / SHRINK of each type's are left, or fewer by one. */
-static void shrink(irm_nested *t, int l, pair *pairs, int32_t *now)
+static weft_status shrink(weft_ctx *poll, irm_nested *t, int l, pair *pairs, int32_t *now)
 {
+  weft_status st = WEFT_OK;
   irm_level *level = &t->level[l];
   int32_t count = 0, goal[2];
   for (int type = 0; type < 2; type++) {
@@ -125,6 +143,7 @@ static void shrink(irm_nested *t, int l, pair *pairs, int32_t *now)
       const int32_t r = irm_active(level, type)[m];
       now[r] = r;
       if (level->count[type] > 1) pairs[count++] = cheapest(t, l, r);
+      if (poll && m % POLL_GROUPS == 0) WEFT_TRY(weft_poll(poll, m, level->count[type]));
     }
   }
   qsort(pairs, (size_t) count, sizeof *pairs, by_cost);
@@ -138,7 +157,10 @@ static void shrink(irm_nested *t, int l, pair *pairs, int32_t *now)
     irm_nested_take_group(t, l, r);
     irm_nested_merge(t, l, r, s);
     now[r] = s;
+    if (poll && m % POLL_GROUPS == 0) WEFT_TRY(weft_poll(poll, m, count));
   }
+done:
+  return st;
 }
 
 /* ---- levels above, and the path ---- */
@@ -188,7 +210,7 @@ static weft_status make_upper(weft_ctx *poll, irm_nested *t, int l, const path *
       memcpy(upper_level(t, of->best_upper, l), level->b, (size_t) level->nodes * sizeof(int32_t));
     }
     if (level->count[0] <= 1 && level->count[1] <= 1) break;
-    shrink(t, l, of->pairs, of->now);
+    WEFT_TRY(shrink(poll, t, l, of->pairs, of->now));
   }
   memcpy(of->upper, of->best_upper, (size_t) (upper_level(t, of->upper, t->top) - of->upper) * sizeof(int32_t));
   for (int32_t i = 0; i < level->nodes; i++)
@@ -222,7 +244,7 @@ static weft_status follow(weft_ctx *poll, irm_nested *t, const path *of, const i
       if (worse >= WORSE && (double) t->ends >= LARGE) break;
     }
     if (level->count[0] <= 1 && level->count[1] <= 1) break;
-    shrink(t, 0, of->pairs, of->now);
+    WEFT_TRY(shrink(poll, t, 0, of->pairs, of->now));
   }
 done:
   return st;
@@ -249,7 +271,7 @@ done:
 }
 
 /* Deals each group out into as many as there is room for, at most PIECES. */
-static void shatter(irm_nested *t, int32_t *const z[2])
+static weft_status shatter(weft_ctx *poll, irm_nested *t, int32_t *const z[2])
 {
   irm_level *level = &t->level[0];
   for (int type = 0; type < 2; type++) {
@@ -260,7 +282,101 @@ static void shatter(irm_nested *t, int32_t *const z[2])
       z[type][i] = level->place[level->b[at]] * pieces + (int32_t) irm_nested_below(t, pieces);
     }
   }
-  irm_nested_set(t, z, NULL);
+  return irm_nested_set(poll, t, z, NULL);
+}
+
+/* ---- large graphs ---- */
+
+/* Parts the groups in two of one parent, as far as there may be more of a type, beginning with a random one. of->now:
+ * each group's twin, or itself. */
+static weft_status double_groups(weft_ctx *poll, irm_nested *t, const path *of, const int32_t most[2])
+{
+  weft_status st = WEFT_OK;
+  const irm_level *level = &t->level[0];
+  int8_t *side = (int8_t *) t->side;
+  WEFT_TRY(irm_bisect(poll, t, side));
+  irm_nested_get(t, of->z, of->upper);
+  for (int32_t r = 0; r < level->k; r++) of->now[r] = r;
+  for (int type = 0; type < 2 && level->count[type]; type++) {
+    const int32_t base = type ? level->split : 0, count = level->count[type];
+    const int32_t first = (int32_t) irm_nested_below(t, count);
+    for (int32_t m = 0; m < count && m < most[type] - count; m++) {
+      const int32_t r = irm_active(level, type)[(first + m) % count];
+      const int32_t s = level->spare[base + level->spares[type] - 1 - m];
+      of->now[r] = s;
+      of->now[s] = r;
+      of->upper[s] = of->upper[r];
+    }
+    for (int64_t i = 0; i < t->graph->n[type]; i++)
+      if (side[i + (type ? t->graph->n[0] : 0)] < 0) of->z[type][i] = of->now[base + of->z[type][i]] - base;
+  }
+  WEFT_TRY(irm_nested_set(poll, t, of->z, of->upper));
+done:
+  return st;
+}
+
+/* Visits of all nodes until few of them move, at most `most`. */
+static weft_status visit_often(weft_ctx *poll, irm_nested *t, const int32_t *twin, int most)
+{
+  weft_status st = WEFT_OK;
+  int64_t moved = t->n;
+  for (int visit = 0; visit < most && moved > t->n / FEW; visit++) {
+    moved = 0;
+    WEFT_TRY(irm_slices_visit(poll, t, twin, &moved));
+  }
+done:
+  return st;
+}
+
+/* Joins twins again where that shortens the description; `kept`: how many are not. */
+static weft_status join_twins(weft_ctx *poll, irm_nested *t, const int32_t *twin, int *kept)
+{
+  weft_status st = WEFT_OK;
+  const irm_level *level = &t->level[0];
+  *kept = 0;
+  for (int32_t r = 0; r < level->k; r++) {
+    if (twin[r] <= r || !level->size[r] || !level->size[twin[r]]) continue;
+    irm_nested_take_group(t, 0, twin[r]);
+    if (irm_nested_merge_change(t, 0, twin[r], r) < 0)
+      irm_nested_merge(t, 0, twin[r], r);
+    else
+      ++*kept;
+    if (poll) WEFT_TRY(weft_poll(poll, r, level->k));
+  }
+done:
+  return st;
+}
+
+/* From the groups that are there: each is parted in two, nodes move, groups join, until no part is worth it. The best
+ * on the way goes to best_z and upper_out. */
+static weft_status grow(weft_ctx *poll, irm_nested *t, const path *of, const int32_t most[2], int32_t *upper_out)
+{
+  weft_status st = WEFT_OK;
+  const irm_level *level = &t->level[0];
+  const double enough = WORTHWHILE * (double) t->ends;
+  double best = irm_nested_length(t), last, by = 0;
+  irm_nested_get(t, of->best_z, upper_out);
+  do {
+    const int before = groups_of(level);
+    int kept;
+    last = best;
+    WEFT_TRY(double_groups(poll, t, of, most));
+    WEFT_TRY(visit_often(poll, t, of->now, TWIN_VISITS));
+    WEFT_TRY(join_twins(poll, t, of->now, &kept));
+    if (!kept) break;
+    if (groups_of(level) < GROWING * before) WEFT_TRY(visit_often(poll, t, NULL, VISITS));
+    WEFT_TRY(irm_nested_join(poll, t, 0, &by));
+    if (groups_of(level) <= MAX_NESTED) {
+      irm_nested_get(t, of->z, of->upper);
+      WEFT_TRY(make_upper(poll, t, 1, of));
+    }
+    const double length = irm_nested_length(t);
+    if (length >= best) break;
+    best = length;
+    irm_nested_get(t, of->best_z, upper_out);
+  } while (best < last - enough);
+done:
+  return st;
 }
 
 /* Labels 0 .. of the groups that are there, in the order of their first nodes, and the upper levels to match. */
@@ -320,7 +436,7 @@ weft_status weft_irm_nested_start(weft_ctx *ctx, const weft_irm_graph *graph, in
   }
   WEFT_TAKE(t, &mem, 1);
   WEFT_TRY(irm_nested_make(ctx, &mem, graph, degrees, room, key, number, t));
-  WEFT_TRY(irm_nested_share(&mem, t, ctx->threads));
+  WEFT_TRY(irm_slices_make(&mem, t, ctx->threads));
   t->sweep = START_SWEEP;
   const size_t words = (size_t) weft_irm_nested_words(room), labels = (size_t) t->level[0].k;
   WEFT_TAKE(of.pairs, &mem, labels);
@@ -334,17 +450,19 @@ weft_status weft_irm_nested_start(weft_ctx *ctx, const weft_irm_graph *graph, in
     WEFT_TAKE(of.best_z[type], &mem, (size_t) graph->n[type]);
     WEFT_TAKE(of.z[type], &mem, (size_t) graph->n[type]);
   }
-  if (graph->n[0] > room[0] || (room[1] && graph->n[1] > room[1]))
+  if (!t->views && (graph->n[0] > room[0] || (room[1] && graph->n[1] > room[1])))
     WEFT_TRY(weft_irm_start(ctx, graph, key, room, number, z));
   for (int type = 0; type < 2; type++)
-    for (int64_t i = 0; i < graph->n[type] && room[type] == graph->n[type]; i++) z[type][i] = (int32_t) i;
-  irm_nested_set(t, z, NULL);
+    for (int64_t i = 0; i < graph->n[type] && (t->views || room[type] == graph->n[type]); i++)
+      z[type][i] = t->views ? 0 : (int32_t) i;
+  WEFT_TRY(irm_nested_set(ctx, t, z, NULL));
   for (int idle = 0, round = 0; idle < IDLE_ROUNDS && round < 1 + (int) (ROUNDS_WORK / (1 + (double) t->ends));
        round++) {
-    WEFT_TRY(follow(ctx, t, &of, k, of.tried_upper));
-    irm_nested_set(t, of.best_z, of.tried_upper);
+    WEFT_TRY(t->views ? grow(ctx, t, &of, k, of.tried_upper) : follow(ctx, t, &of, k, of.tried_upper));
+    WEFT_TRY(irm_nested_set(ctx, t, of.best_z, of.tried_upper));
     WEFT_TRY(irm_nested_descend(ctx, t, DESCENT_ROUNDS));
-    if (t->level[0].count[0] > k[0] || t->level[0].count[1] > k[1]) irm_nested_set(t, of.best_z, of.tried_upper);
+    if (t->level[0].count[0] > k[0] || t->level[0].count[1] > k[1])
+      WEFT_TRY(irm_nested_set(ctx, t, of.best_z, of.tried_upper));
     WEFT_TRY(remake_upper(ctx, t, &of, of.tried_upper));
     const double length = irm_nested_length(t);
     idle = length < least - 1e-6 ? 0 : idle + 1;
@@ -352,10 +470,10 @@ weft_status weft_irm_nested_start(weft_ctx *ctx, const weft_irm_graph *graph, in
       least = length;
       irm_nested_get(t, z, best_upper);
     }
-    irm_nested_set(t, z, best_upper);
-    shatter(t, of.z);
+    WEFT_TRY(irm_nested_set(ctx, t, z, best_upper));
+    if (!t->views) WEFT_TRY(shatter(ctx, t, of.z));
   }
-  irm_nested_set(t, z, best_upper);
+  WEFT_TRY(irm_nested_set(ctx, t, z, best_upper));
   renumber(t, z, best_upper, k, name, upper);
 done:
   weft_arena_end(&mem);

@@ -22,10 +22,7 @@
 #include "core/numbers/draws.h"
 #include "irm/irm.h"
 
-enum {
-  IRM_LEVELS = 7,
-  IRM_SLICE = 4096 /* nodes that are looked at together */
-};                 /* level 0, those above it, and the top */
+enum { IRM_LEVELS = 7 /* level 0, those above it, and the top */ };
 
 typedef struct irm_level {
   int32_t nodes, k, split;
@@ -39,9 +36,10 @@ typedef struct irm_level {
   int32_t *touched, touches;
 } irm_level;
 
-/* Nodes of degree class c in group r, by r * classes + c; counts that fell to 0 stay until the next rebuild. */
+/* Nodes of degree class c in group r, by r * classes + c: in a plain table, or hashed, where a plain one would be
+ * larger; counts that fell to 0 then stay until the next rebuild. */
 typedef struct irm_degree_counts {
-  uint64_t *key;
+  uint64_t *key; /* NULL: a plain table */
   int32_t *count;
   size_t size, used;
 } irm_degree_counts;
@@ -69,35 +67,22 @@ typedef struct irm_nested {
   int idle; /* rounds of a descent in vain, in a row */
   int threads;
   struct irm_nested *views; /* a thread's each: the state with room of its own for what moves; NULL in small graphs */
-  int32_t *wanted;          /* where the nodes of a slice would go */
+  int32_t *goes;            /* the group that each node goes to */
+  int64_t *tables, room;    /* room for counts of links, and for draws of groups */
 } irm_nested;
 
 /* Room for `k` groups of each type at level 0. */
 weft_status irm_nested_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, int degrees,
                             const int32_t k[2], uint64_t key, uint32_t chain, irm_nested *out);
 /* Labels of level 0 (rows, columns) and of those above, which may be NULL: one group per type. Lists are in the order
- * of labels afterwards, so that what follows depends on nothing else. */
-void irm_nested_set(irm_nested *t, int32_t *const z[2], const int32_t *upper);
+ * of labels afterwards, so that what follows depends on nothing else. poll may be NULL. */
+weft_status irm_nested_set(weft_ctx *poll, irm_nested *t, int32_t *const z[2], const int32_t *upper);
 /* Labels of the levels above 0 alone. */
 void irm_nested_set_upper(irm_nested *t, const int32_t *upper);
 void irm_nested_get(const irm_nested *t, int32_t *const z[2], int32_t *upper);
 /* Description length; and the part of it that the levels from `l` on have. */
 double irm_nested_length(const irm_nested *t);
 double irm_nested_length_above(const irm_nested *t, int l);
-
-/* Views for `threads` threads, of a graph that is large enough for them; and the state as it is now, for view `v`. */
-weft_status irm_nested_share(weft_arena *arena, irm_nested *t, int threads);
-void irm_nested_look(irm_nested *t, int v);
-
-/* A move, for the functions below: node i of a level, or group r as a whole. */
-void irm_nested_take(irm_nested *t, int l, int32_t i);
-void irm_nested_take_group(irm_nested *t, int l, int32_t r);
-/* Change of the description length when it goes to group s, which may be spare: plan[l + 1] is its parent then. */
-double irm_nested_change(irm_nested *t, int l, int32_t i, int32_t s);
-double irm_nested_merge_change(irm_nested *t, int l, int32_t r, int32_t s);
-/* Moves it. */
-void irm_nested_move(irm_nested *t, int l, int32_t i, int32_t s);
-void irm_nested_merge(irm_nested *t, int l, int32_t r, int32_t s);
 
 static inline int irm_type_of(const irm_level *level, int32_t r) { return r >= level->split; }
 static inline int irm_node_type(const irm_nested *t, int l, int32_t i)

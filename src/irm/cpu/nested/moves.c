@@ -10,7 +10,6 @@
  * of the proposal. A merge, of two groups of one parent, runs the same scans to learn the probability of the split that
  * would undo it (Jain and Neal 2004, Journal of Computational and Graphical Statistics 13, 158). */
 #include <math.h>
-#include "core/call/parallel.h"
 #include "core/numbers/math.h"
 #include "irm/cpu/nested/moves.h"
 
@@ -148,63 +147,6 @@ double irm_nested_visit(irm_nested *t, int l, int32_t first, int32_t last, int c
       sum += visit_old(t, l, i, cold, create);
     else if (create)
       sum += visit_new(t, l, i, cold);
-  }
-  return sum;
-}
-
-/* Draws of a node in a slice, and groups that it tries. */
-enum { SPARE_DRAWS = 16, TRIES = 4, FRESH = -2, STAY = -1 };
-
-/* Where node i would go by the draws of place m of its slice: the best of the groups that it tries. */
-static int32_t wanted(irm_nested *view, int32_t i, uint64_t start)
-{
-  const irm_level *level = &view->level[0];
-  const int32_t r = level->b[i];
-  int32_t tried[TRIES], best = STAY;
-  double least = -MIN_GAIN;
-  view->counter = start;
-  if (irm_nested_next(view) < CREATE) return FRESH;
-  if (level->size[r] == 1) return STAY;
-  irm_nested_take(view, 0, i);
-  for (int m = 0; m < TRIES; m++) {
-    int before = 0;
-    const int32_t s = tried[m] = irm_nested_draw_group(view, 0, irm_type_of(level, r));
-    while (tried[before] != s) before++;
-    if (s == r || before < m) continue;
-    const double by = irm_nested_change(view, 0, i, s);
-    if (by >= least) continue;
-    least = by;
-    best = s;
-  }
-  return best;
-}
-
-/* All nodes of a slice choose a group from the same state, side by side; the moves are then made in order, and one that
- * no longer shortens the description is not made when `create`. Returns the change of the length. */
-double irm_nested_visit_slice(irm_nested *t, int32_t first, int32_t last, int create)
-{
-  const uint64_t start = t->counter;
-  double sum = 0;
-  for (int v = 0; v < t->threads; v++) irm_nested_look(t, v);
-  WEFT_PARALLEL_FOR(weft_threads_worth(t->threads, 1e3 * (last - first)), guided)
-  for (int32_t m = first; m < last; m++)
-    t->wanted[m - first] = wanted(&t->views[WEFT_THREAD()], t->order[m], start + SPARE_DRAWS * (uint64_t) (m - first));
-  t->counter = start + SPARE_DRAWS * (uint64_t) (last - first);
-  for (int32_t m = first; m < last; m++) {
-    const int32_t i = t->order[m], s = t->wanted[m - first];
-    if (s == STAY || (s == FRESH && !create)) continue;
-    irm_nested_take(t, 0, i);
-    if (s == FRESH) {
-      sum += visit_new(t, 0, i, 1);
-      continue;
-    }
-    if (!t->level[0].size[s] || t->level[0].size[t->level[0].b[i]] == 1) continue;
-    if (create) {
-      const double by = irm_nested_change(t, 0, i, s);
-      if (by > -MIN_GAIN) continue;
-      sum += by;
-    }
-    irm_nested_move(t, 0, i, s);
   }
   return sum;
 }
@@ -381,27 +323,29 @@ double irm_nested_split_merge(irm_nested *t, int l, int cold)
 }
 
 /* Groups in the order of their labels; where there are few, every other one is tried. */
-double irm_nested_join(irm_nested *t, int l)
+weft_status irm_nested_join(weft_ctx *poll, irm_nested *t, int l, double *by)
 {
+  weft_status st = WEFT_OK;
   irm_level *level = &t->level[l];
-  double sum = 0;
   for (int32_t r = 0; r < level->k; r++) {
     const int type = irm_type_of(level, r);
     int32_t best = -1;
     double least = -MIN_GAIN;
     if (!level->size[r]) continue;
+    if (poll) WEFT_TRY(weft_poll(poll, r, level->k));
     irm_nested_take_group(t, l, r);
     for (int32_t m = 0; m < (level->count[type] <= 4 * NEAR ? level->count[type] : NEAR); m++) {
       const int32_t s = level->count[type] <= 4 * NEAR ? irm_active(level, type)[m] : irm_nested_draw_group(t, l, type);
       if (s == r) continue;
-      const double by = irm_nested_merge_change(t, l, r, s);
-      if (by >= least) continue;
-      least = by;
+      const double change = irm_nested_merge_change(t, l, r, s);
+      if (change >= least) continue;
+      least = change;
       best = s;
     }
     if (best < 0) continue;
     irm_nested_merge(t, l, r, best);
-    sum += least;
+    *by += least;
   }
-  return sum;
+done:
+  return st;
 }

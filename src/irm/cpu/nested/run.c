@@ -6,6 +6,7 @@
 #include "core/call/parallel.h"
 #include "irm/cpu/nested/ascent.h"
 #include "irm/cpu/nested/run.h"
+#include "irm/cpu/nested/large/slices.h"
 
 /* Links up to which chains run side by side, with polls only when all have made a sweep or a round of a descent. */
 #define SMALL_GRAPH 3e5
@@ -24,12 +25,12 @@ static void keep_best(irm_nested *t, weft_irm_chain *chain, double value)
 }
 
 /* The state of a chain at the beginning of a sweep. */
-static void begin_sweep(irm_nested *t, const weft_irm_chain *chain, int64_t sweep)
+static weft_status begin_sweep(weft_ctx *poll, irm_nested *t, const weft_irm_chain *chain, int64_t sweep)
 {
   t->rng.stream = chain->number;
   t->sweep = sweep;
   t->counter = 0;
-  irm_nested_set(t, chain->z, chain->upper);
+  return irm_nested_set(poll, t, chain->z, chain->upper);
 }
 
 /* Looks for the best partition near each sample; all chains make a round between two polls. The first sweep begins at
@@ -55,7 +56,7 @@ static weft_status descend(weft_ctx *ctx, irm_nested *t, int chains, weft_irm_ch
   for (int c = 0; c < chains; c++) {
     keep_best(&t[c], &chain[c], -irm_nested_length(&t[c]));
     if (sweep == 1) irm_nested_get(&t[c], chain[c].z, chain[c].upper);
-    irm_nested_set(&t[c], chain[c].z, chain[c].upper);
+    WEFT_TRY(irm_nested_set(ctx, &t[c], chain[c].z, chain[c].upper));
   }
 done:
   return st;
@@ -133,13 +134,13 @@ weft_status weft_irm_nested_run(weft_ctx *ctx, const weft_irm_graph *graph, cons
   WEFT_TAKE(t, &mem, (size_t) lanes);
   for (int c = 0; c < lanes; c++) {
     WEFT_TRY(irm_nested_make(ctx, &mem, graph, model->degrees, model->k, model->key, chain[c].number, &t[c]));
-    WEFT_TRY(irm_nested_share(&mem, &t[c], lanes == 1 ? ctx->threads : 1));
+    WEFT_TRY(irm_slices_make(&mem, &t[c], lanes == 1 ? ctx->threads : 1));
   }
   for (int64_t row = 0; row < sweeps; row++) {
     const int64_t sweep = done + row + 1;
     WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));
     for (int first = 0; first < chains; first += lanes) {
-      for (int c = 0; c < lanes; c++) begin_sweep(&t[c], &chain[first + c], sweep);
+      for (int c = 0; c < lanes; c++) WEFT_TRY(begin_sweep(ctx, &t[c], &chain[first + c], sweep));
       if (sweep % DESCENT_EVERY == 1) WEFT_TRY(descend(ctx, t, lanes, chain + first, sweep));
       if (lanes == 1) {
         WEFT_TRY(one_sweep(ctx, t, model, &chain[first]));
@@ -163,7 +164,8 @@ weft_status weft_irm_nested_length(weft_ctx *ctx, const weft_irm_graph *graph, i
   irm_nested *t;
   WEFT_TAKE(t, &mem, 1);
   WEFT_TRY(irm_nested_make(ctx, &mem, graph, degrees, k, 0, 0, t));
-  irm_nested_set(t, z, upper);
+  WEFT_TRY(irm_slices_make(&mem, t, ctx->threads));
+  WEFT_TRY(irm_nested_set(ctx, t, z, upper));
   *length = irm_nested_length(t);
 done:
   weft_arena_end(&mem);

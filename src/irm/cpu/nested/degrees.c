@@ -1,0 +1,128 @@
+/* Degrees of the nodes; see degrees.h. */
+#include <string.h>
+#include "core/call/parallel.h"
+#include "irm/cpu/nested/degrees.h"
+#include "irm/cpu/nested/terms.h"
+
+/* Nodes between two polls. */
+enum { POLL_NODES = 1 << 20 };
+
+static void add_degree(irm_nested *state, int32_t home, int32_t c, int32_t by)
+{
+  const uint64_t key = (uint64_t) home * (uint64_t) state->classes + (uint64_t) c;
+  if (!state->counts.key) {
+    state->counts.count[key] += by;
+    return;
+  }
+  const size_t at = irm_count_slot(&state->counts, key);
+  if (state->counts.key[at] != key) {
+    state->counts.key[at] = key;
+    state->counts.count[at] = 0;
+    state->counts.used++;
+  }
+  state->counts.count[at] += by;
+}
+
+void irm_degrees_count(irm_nested *state)
+{
+  const int32_t *b = state->level[0].b;
+  if (!state->degrees) return;
+  if (state->counts.key)
+    memset(state->counts.key, 0xff, state->counts.size * sizeof *state->counts.key);
+  else
+    memset(state->counts.count, 0, state->counts.size * sizeof *state->counts.count);
+  state->counts.used = 0;
+  for (int way = 0; way <= state->directed; way++)
+    for (int64_t i = 0; i < state->n; i++) add_degree(state, b[i], state->class_of[way][i], 1);
+}
+
+void irm_degrees_move(irm_nested *state, int32_t i, int32_t home, int32_t goal)
+{
+  if (!state->degrees) return;
+  for (int way = 0; way <= state->directed; way++) {
+    add_degree(state, home, state->class_of[way][i], -1);
+    add_degree(state, goal, state->class_of[way][i], 1);
+  }
+  if (state->counts.key && 2 * state->counts.used > state->counts.size) irm_degrees_count(state);
+}
+
+/* Sums of the links of each node, by all threads. */
+static weft_status sum_degrees(weft_ctx *poll, irm_nested *state)
+{
+  weft_status st = WEFT_OK;
+  const weft_irm_graph *graph = state->graph;
+  for (int way = 0; way < (graph->type == WEFT_IRM_UNDIRECTED ? 1 : 2); way++) {
+    const weft_irm_lists *lists = &graph->links[way];
+    const int64_t n = graph->n[state->bipartite ? way : 0];
+    int64_t *degree = state->degree[way] + (state->bipartite && way ? graph->n[0] : 0);
+    for (int64_t first = 0, last; first < n; first = last) {
+      last = first + POLL_NODES < n ? first + POLL_NODES : n;
+      WEFT_PARALLEL_FOR(weft_threads_worth(poll->threads, (double) (lists->start[last] - lists->start[first])), guided)
+      for (int64_t i = first; i < last; i++) {
+        int64_t sum = lists->weight ? 0 : lists->start[i + 1] - lists->start[i];
+        for (int64_t j = lists->start[i]; j < lists->start[i + 1] && lists->weight; j++) sum += lists->weight[j];
+        degree[i] = sum;
+      }
+      WEFT_TRY(weft_poll(poll, (double) last, (double) n));
+    }
+  }
+done:
+  return st;
+}
+
+/* Numbers the different degrees; a table like that of the counts has those found so far. */
+static weft_status number_classes(weft_ctx *poll, irm_nested *state, size_t slots)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(poll);
+  irm_degree_counts found = { .size = slots };
+  WEFT_TAKE(found.key, &mem, slots);
+  WEFT_TAKE(found.count, &mem, slots);
+  memset(found.key, 0xff, slots * sizeof *found.key);
+  for (int way = 0; way <= state->directed; way++)
+    for (int64_t i = 0; i < state->n; i++) {
+      const uint64_t key = 2 * (uint64_t) state->degree[way][i] + (uint64_t) way;
+      const size_t at = irm_count_slot(&found, key);
+      if (found.key[at] == UINT64_MAX) {
+        found.key[at] = key;
+        found.count[at] = (int32_t) state->classes++;
+      }
+      state->class_of[way][i] = found.count[at];
+    }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* Degrees come first, with links of nodes to themselves; then their classes; then room for the counts. */
+weft_status irm_degrees_make(weft_ctx *poll, weft_arena *arena, irm_nested *state)
+{
+  weft_status st = WEFT_OK;
+  const weft_irm_graph *graph = state->graph;
+  size_t slots = 64;
+  WEFT_TAKE0(state->degree[0], arena, (size_t) state->n);
+  state->degree[1] = state->degree[0];
+  if (state->directed) WEFT_TAKE0(state->degree[1], arena, (size_t) state->n);
+  WEFT_TRY(sum_degrees(poll, state));
+  state->constant = graph->log_factorials;
+  for (int64_t i = 0; i < state->n && graph->self_weight; i++) {
+    state->degree[0][i] += (state->directed ? 1 : 2) * graph->self_weight[i];
+    if (state->directed) state->degree[1][i] += graph->self_weight[i];
+    if (!state->directed) state->constant += graph->self_weight[i] * IRM_LOG_2;
+  }
+  for (int64_t i = 0; i < state->n; i++) state->ends += state->degree[0][i];
+  for (int way = 0; way <= state->directed; way++) WEFT_TAKE(state->class_of[way], arena, (size_t) state->n);
+  while (slots < 4 * (size_t) state->n * (size_t) (1 + state->directed)) slots *= 2;
+  WEFT_TRY(number_classes(poll, state, slots));
+  /* a plain table, where it takes no more memory */
+  state->counts.size = (size_t) state->level[0].k * (size_t) state->classes;
+  if (state->counts.size > 3 * slots) {
+    state->counts.size = slots;
+    WEFT_TAKE(state->counts.key, arena, slots);
+  }
+  WEFT_TAKE(state->counts.count, arena, state->counts.size);
+  WEFT_TAKE0(state->class_count, arena, (size_t) state->classes);
+  WEFT_TAKE(state->class_touched, arena, (size_t) state->classes);
+done:
+  return st;
+}
