@@ -79,15 +79,14 @@ static void lift(irm_nested *t, int l)
   }
 }
 
-/* Change of the link terms within and between r and s when what was taken goes from r to s, whose sizes change by dr
- * and ds. */
-static double own_links_change(const irm_nested *t, int l, int32_t r, int32_t s, int64_t dr, int64_t ds)
+/* Adds to a sum the change of the link terms within and between r and s when what was taken goes from r to s, whose
+ * sizes change by dr and ds. */
+static double add_own_links(const irm_nested *t, int l, int32_t r, int32_t s, int64_t dr, int64_t ds, double sum)
 {
   const irm_level *level = &t->level[l];
   const int64_t k = level->k, nr = level->size[r], ns = level->size[s], *e = level->e[0];
   const int64_t rr = e[r * k + r], ss = e[s * k + s], rs = e[r * k + s], sr = e[s * k + r];
   const int64_t *wo = level->w[0], *wi = level->w[1];
-  double sum = 0;
   if (t->directed) {
     sum += irm_link_term(t, l, 1, rr - wo[r] - wi[r] - t->self, nr + dr, nr + dr) - irm_link_term(t, l, 1, rr, nr, nr);
     sum += irm_link_term(t, l, 1, ss + wo[s] + wi[s] + t->self, ns + ds, ns + ds) - irm_link_term(t, l, 1, ss, ns, ns);
@@ -101,7 +100,7 @@ static double own_links_change(const irm_nested *t, int l, int32_t r, int32_t s,
   return sum;
 }
 
-/* The same for all link terms of a level. */
+/* Change of all link terms of a level. */
 static double links_change(const irm_nested *t, int l, int32_t r, int32_t s, int64_t dr, int64_t ds)
 {
   const irm_level *level = &t->level[l];
@@ -123,7 +122,7 @@ static double links_change(const irm_nested *t, int l, int32_t r, int32_t s, int
       }
     }
   }
-  return sum + own_links_change(t, l, r, s, dr, ds);
+  return add_own_links(t, l, r, s, dr, ds, sum);
 }
 
 /* Change of the link terms of a group whose size alone changes, by dr. */
@@ -204,7 +203,8 @@ double irm_come_change(irm_nested *t, int32_t i, int32_t r, int32_t s)
   const irm_level *level = &t->level[0];
   const int64_t n = level->size[s], out = level->sum[0][s], in = level->sum[1][s];
   double sum = irm_group_term(t, out + t->degree[0][i], in + t->degree[1][i], n + 1) - irm_group_term(t, out, in, n) -
-               weft_log((double) n + 1) + own_links_change(t, 0, r, s, -1, 1);
+               weft_log((double) n + 1);
+  sum = add_own_links(t, 0, r, s, -1, 1, sum);
   for (int d = 0; d <= t->directed && t->degrees; d++)
     sum -= weft_log((double) irm_degree_count(t, s, t->class_of[d][i]) + 1);
   for (int l = 1; l <= t->top; l++) {

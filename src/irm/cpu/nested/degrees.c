@@ -70,7 +70,7 @@ done:
   return st;
 }
 
-/* Numbers the different degrees; a table like that of the counts has those found so far. */
+/* Numbers the different degrees, which a hashed table collects. */
 static weft_status number_classes(weft_ctx *poll, irm_nested *state, size_t slots)
 {
   weft_status st = WEFT_OK;
