@@ -70,7 +70,8 @@ mesh_pays <- function(mesh, seconds, much = 1) {
 # trees or directly, so that the errors hold for each.
 kernel_mesh <- function(problem, mesh, reason) {
   split <- split_weights(problem, spare = TRUE)
-  points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)
+  # without low parts, which would take as long to read as all else; weft_mesh_error() counts them
+  points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)["x"]
   task <- native_task(problem, NULL, NULL, split)
   task$reference <- points(problem$reference)
   task$query <- if (problem$self) task$reference else points(problem$query)

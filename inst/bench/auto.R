@@ -4,9 +4,11 @@
 # to warm up and then in turn, --rounds times or until .15 seconds of each have gone; the least time counts. Of a cell
 # where one of the choices takes more than 1.5 seconds each is called once, unless --large is given.
 #
-# Usage: Rscript auto.R [cpu | devices] [--large] [--seconds 140] [--rounds 15] [--csv auto.csv] [--only name]
+# Usage: Rscript auto.R [cpu | devices] [--large] [--processor] [--seconds 140] [--rounds 15] [--csv auto.csv]
+#                       [--only name]
 #        Rscript auto.R --summary auto.csv
-# `cpu` leaves devices alone. `devices` compares one device with all that the machine has, where functions take them:
+# `cpu` leaves devices alone. --processor: one thread, and its processor time, for a machine with other work; cells
+# below 5 ms are then too short. `devices` compares one device with all that the machine has, where functions take them:
 # the default there is `devices = "all"`, which takes as many as pay (R/plan.R).
 # Smaller sizes of all functions come first: when the time is up, the largest are missing. --summary reads a file and
 # prints the share of cells up to 1.3, the worst ones, and where predictions were wrong by more than a factor of two.
@@ -138,10 +140,45 @@ all_cells <- function() {
     cells_over("kernel_sum, gaussian", points, make_points, sums("gaussian", 0.01)),
     cells_over("kernel_sum, epanechnikov", points, make_points, sums("epanechnikov", 0.1)),
     cells_over("kernel_sum, all pairs", points[c(1:3, 5), ], make_points, sums("gaussian", 0)),
+    # rel_error 1e-4 and a bandwidth for each dimension, as kde() has them; the best of the named methods
+    cells_over("kernel_sum, as kde()", sizes(c("n", "d"), c(5000, 1), c(5000, 2), c(20000, 3), c(100000, 2)),
+               function(n, d) {
+                 x <- normal(n, d) * rep(seq_len(d), each = n)
+                 list(x = x, h = kde(x)$bandwidth)
+               }, function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 1e-4, run = "cpu", ...),
+               choices = c("direct", "tree", "mesh"), by = "method"),
+    # beside the same points in bandwidths
+    cells_over("kde, default", sizes(c("n", "d"), c(20000, 2), c(100000, 2), c(1000000, 2), c(50000, 3)),
+               function(n, d) {
+                 x <- normal(n, d) * rep(seq_len(d), each = n)
+                 density <- kde(x)
+                 list(density = density, x = x / rep(density$bandwidth, each = n))
+               }, function(x, method = "auto") {
+                 if (method == "auto") return(stats::predict(x$density, run = "cpu"))
+                 if (method == "as it is") return(stats::predict(kde(x$x, 1), run = "cpu"))
+                 kernel_sum(x$x, bandwidth = 1, rel_error = 1e-4, method = method, run = "cpu")
+               }, choices = c("as it is", "mesh"), by = "method"),
     cells_over("kernel_sum, trees", points[1:6, ], make_points,
                function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 0.01, run = "cpu", ...),
                  choices = c("direct", "tree"),
                by = "method"),
+    cells_over("kernel_sum, few queries", sizes(c("n", "d", "h"), c(30000, 2, 0.1), c(300000, 2, 0.1)),
+               function(n, d, h) list(x = normal(n, d), h = h),
+               function(x, ...) kernel_sum(x$x[1:150, ], x$x, kernel = "epanechnikov", bandwidth = x$h,
+                                           rel_error = 0.01, run = "cpu", ...), choices = c("direct", "tree"), by = "method"),
+    cells_over("kernel_sum, many dimensions", sizes(c("n", "d"), c(10000, 5), c(5000, 10), c(10000, 10)),
+               function(n, d) {
+                 x <- normal(n, d)
+                 list(x = x, h = kde(x)$bandwidth)
+               }, function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 1e-4, run = "cpu", ...),
+               choices = c("direct", "tree"), by = "method"),
+    cells_over("kernel_sum, 10-D", sizes(c("n", "d", "h"), c(10000, 10, 0.5), c(20000, 10, 0.5), c(20000, 10, 0.8)),
+               function(n, d, h) list(x = matrix(stats::runif(n * d), n), h = h),
+               function(x, method) {
+                 kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0.1, run = "cpu",
+                            method = if (method == "single") "auto" else method,
+                            control = list(precision = if (method == "single") "single" else "double"))
+               }, choices = c("direct", "tree", "single"), by = "method"),
     cells_over("kernel_sum, trees, epanechnikov", points[1:5, ], make_points,
                function(x, ...) kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0.1, run = "cpu",
                                            ...), choices = c("direct", "tree"), by = "method"),
@@ -201,10 +238,12 @@ listen <- function() {
 # The least seconds of each of these calls. They are made in turn, so that whatever else the machine does, and how
 # deeply its processors sleep, concerns all alike.
 least_of <- function(calls, limit, rounds) {
+  clock <- if (processor) function() sum(proc.time()[1:2])
+           else function() as.double(Sys.time()) # finer than proc.time()
   once <- function(f) {
-    began <- as.double(Sys.time()) # finer than system.time()
+    began <- clock()
     f()
-    as.double(Sys.time()) - began
+    clock() - began
   }
   least <- vapply(calls, once, 0)
   if (any(least > limit)) return(least)
@@ -234,9 +273,11 @@ run_cell <- function(x, limit, rounds) {
   if (x$by == "method") took <- attr(auto, "method") %||% (if (is.list(auto)) auto$method) %||% ""
   seconds <- least_of(lapply(c("auto", x$choices), function(choice) function() call(choice)), limit, rounds)
   best <- min(seconds[-1L])
-  data.frame(call = x$name, size = x$size, first = x$choices[1L], first_seconds = signif(seconds[[2L]], 4),
-             second = x$choices[2L],
-             second_seconds = signif(seconds[[3L]], 4), auto_seconds = signif(seconds[[1L]], 4), took = took[1L],
+  two <- sort(order(seconds[-1L])[1:2]) # of more choices
+  first <- signif(seconds[[two[1L] + 1L]], 4)
+  second <- signif(seconds[[two[2L] + 1L]], 4)
+  data.frame(call = x$name, size = x$size, first = x$choices[two[1L]], first_seconds = first,
+             second = x$choices[two[2L]], second_seconds = second, auto_seconds = signif(seconds[[1L]], 4), took = took[1L],
              regret = round(seconds[[1L]] / best, 2), predicted_cpu = signif(predicted[1L], 3),
              predicted_cuda = signif(predicted[2L], 3))
 }
@@ -263,6 +304,8 @@ summarise <- function(found) {
 }
 
 given <- commandArgs(TRUE)
+processor <- "--processor" %in% given
+if (processor) options(weft.threads = 1)
 if ("--summary" %in% given) {
   summarise(utils::read.csv(option("summary", ""), comment.char = "#"))
 } else {

@@ -33,7 +33,7 @@ weft_walk_costs weft_kernel_walk_costs(double value, double d, double m)
 }
 
 /* Building a tree: each level reads the points, splits and bounds them. */
-static double work_of_tree(double n, double d) { return n > 0 ? n * (d + 8) * fmax(1, log2(n / 32)) * 3 : 0; }
+static double work_of_tree(double n, double d) { return n > 0 ? n * (d + 8) * fmax(1, log2(n / 32)) * 26 : 0; }
 
 static weft_plan plan_direct(weft_kernel_precision precision, const weft_kernel_sizes *sizes, const weft_slowness *slow)
 {

@@ -55,7 +55,7 @@ double weft_mesh_error(const weft_mesh *mesh);
 
 /* Points in some order: coordinate j of point i is x[i * point + j * dimension]. */
 typedef struct weft_mesh_points {
-  const double *x, *lo;
+  const double *x;
   size_t n, point, dimension;
   const int32_t *order;
 } weft_mesh_points;
@@ -63,9 +63,7 @@ typedef struct weft_mesh_points {
 static inline double weft_mesh_at(const weft_mesh *mesh, const weft_mesh_points *p, size_t i, size_t j)
 {
   const size_t k = i * p->point + j * p->dimension;
-  double from = p->x[k] - mesh->least[j];
-  if (p->lo) from += p->lo[k];
-  return from * mesh->per_node;
+  return (p->x[k] - mesh->least[j]) * mesh->per_node;
 }
 
 /* Sums of the Gaussian kernel in one to three dimensions by ops->mesh(). *error: the greatest error of a sum over all

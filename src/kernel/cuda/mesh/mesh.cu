@@ -29,7 +29,7 @@ struct mesh_window {
 
 /* On the device; coordinate j of point i is x[i * point + j * dimension]. */
 struct mesh_points {
-  const double *x, *lo;
+  const double *x;
   int64_t n, point, dimension;
 };
 
@@ -57,9 +57,7 @@ struct mesh_run {
 __device__ static inline double place_of(const mesh_place &place, const mesh_points &p, int64_t i, int j)
 {
   const int64_t k = i * p.point + j * p.dimension;
-  double from = p.x[k] - place.least[j];
-  if (p.lo) from += p.lo[k];
-  return from * place.per_node;
+  return (p.x[k] - place.least[j]) * place.per_node;
 }
 
 /* Eight values of the window from lane `first` on, of a point at `at`. */
@@ -464,15 +462,14 @@ static double rounding_of(const mesh_run *run)
 
 /* Points first .. first + count - 1 of a task; room: d numbers of each. */
 static weft_status send_points(weft_device_arena *mem, const weft_points *p, int columns, size_t first, size_t count,
-                               double *x, double *lo, mesh_points *out)
+                               double *x, mesh_points *out)
 {
   weft_status st = WEFT_OK;
   const size_t d = p->d;
-  out->x = x, out->lo = p->lo ? lo : NULL, out->n = (int64_t) count;
+  out->x = x, out->n = (int64_t) count;
   out->point = columns ? 1 : (int64_t) d, out->dimension = columns ? (int64_t) count : 1;
   if (!columns) {
     WEFT_TRY(weft_device_upload(mem, x, count * d, sizeof *x, weft_fill_doubles, p->x + first * d));
-    if (p->lo) WEFT_TRY(weft_device_upload(mem, lo, count * d, sizeof *lo, weft_fill_doubles, p->lo + first * d));
     goto done;
   }
   for (size_t j = 0; j < d; j++)
@@ -489,9 +486,9 @@ weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, c
   weft_status st = WEFT_OK;
   const weft_points *reference = &task->reference, *query = &task->query;
   const size_t n = reference->n, nq = query->n, d = reference->d, m = task->m, most = n > nq ? n : nq;
-  const bool self = query->x == reference->x, low = reference->lo || query->lo;
-  const size_t of_point = (d * (low ? 2 : 1) + m + 1) * sizeof(double);
-  double *x, *lo = NULL, *weights = NULL, *sums;
+  const bool self = query->x == reference->x;
+  const size_t of_point = (d + m + 1) * sizeof(double);
+  double *x, *weights = NULL, *sums;
   size_t room;
   mesh_run run;
   mesh_points points;
@@ -508,12 +505,11 @@ weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, c
   }
   WEFT_TRY(begin_run(&run, ctx, &mem, mesh, room));
   WEFT_DEVICE_TAKE(x, &mem, room * d);
-  if (low) WEFT_DEVICE_TAKE(lo, &mem, room * d);
   if (task->weights) WEFT_DEVICE_TAKE(weights, &mem, room * m);
   WEFT_DEVICE_TAKE(sums, &mem, room);
   for (size_t first = 0; first < n; first += room) {
     const size_t count = n - first < room ? n - first : room;
-    WEFT_TRY(send_points(&mem, reference, task->columns, first, count, x, lo, &points));
+    WEFT_TRY(send_points(&mem, reference, task->columns, first, count, x, &points));
     if (weights)
       WEFT_TRY(
           weft_device_upload(&mem, weights, count * m, sizeof *weights, weft_fill_doubles, task->weights + first * m));
@@ -524,7 +520,7 @@ weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, c
   for (size_t first = 0; first < nq; first += room) {
     const size_t count = nq - first < room ? nq - first : room;
     if (!self || n > room) {
-      WEFT_TRY(send_points(&mem, query, task->columns, first, count, x, lo, &points));
+      WEFT_TRY(send_points(&mem, query, task->columns, first, count, x, &points));
       WEFT_TRY(sort_by_cell(&run, &points));
     }
     for (size_t c = 0; c < m; c++) {
