@@ -165,7 +165,8 @@ all_cells <- function() {
     cells_over("kernel_sum, few queries", sizes(c("n", "d", "h"), c(30000, 2, 0.1), c(300000, 2, 0.1)),
                function(n, d, h) list(x = normal(n, d), h = h),
                function(x, ...) kernel_sum(x$x[1:150, ], x$x, kernel = "epanechnikov", bandwidth = x$h,
-                                           rel_error = 0.01, run = "cpu", ...), choices = c("direct", "tree"), by = "method"),
+                                           rel_error = 0.01, run = "cpu", ...),
+               choices = c("direct", "tree"), by = "method"),
     cells_over("kernel_sum, many dimensions", sizes(c("n", "d"), c(10000, 5), c(5000, 10), c(10000, 10)),
                function(n, d) {
                  x <- normal(n, d)
@@ -277,7 +278,8 @@ run_cell <- function(x, limit, rounds) {
   first <- signif(seconds[[two[1L] + 1L]], 4)
   second <- signif(seconds[[two[2L] + 1L]], 4)
   data.frame(call = x$name, size = x$size, first = x$choices[two[1L]], first_seconds = first,
-             second = x$choices[two[2L]], second_seconds = second, auto_seconds = signif(seconds[[1L]], 4), took = took[1L],
+             second = x$choices[two[2L]], second_seconds = second, auto_seconds = signif(seconds[[1L]], 4),
+             took = took[1L],
              regret = round(seconds[[1L]] / best, 2), predicted_cpu = signif(predicted[1L], 3),
              predicted_cuda = signif(predicted[2L], 3))
 }

@@ -26,9 +26,7 @@ typedef struct {
 
 static weft_mesh_points points_of(const weft_points *p, int columns)
 {
-  return (weft_mesh_points){
-    .x = p->x, .n = p->n, .point = columns ? 1 : p->d, .dimension = columns ? p->n : 1
-  };
+  return (weft_mesh_points){ .x = p->x, .n = p->n, .point = columns ? 1 : p->d, .dimension = columns ? p->n : 1 };
 }
 
 /* The least and greatest coordinates of p in each of d dimensions; infinite, the wrong way round, where there are no
