@@ -112,7 +112,7 @@ draw_known <- function(name, n) {
   list(data = as.data.frame(scale(x)), dag = dag, kind = "gauss")
 }
 
-# Columns in random order; columns of categories that do not vary are left out. bn-missing.R draws its sets here, too.
+# bn-missing.R draws its sets here, too.
 draw <- function(p, degree, n, seed, shape = "er", of = kind) {
   set.seed(seed)
   dag <- random_dag(p, degree, shape)
@@ -121,15 +121,21 @@ draw <- function(p, degree, n, seed, shape = "er", of = kind) {
   x <- if (gauss) draw_numbers(dag, n) else draw_categories(dag, n)
   dimnames(dag) <- rep(list(sprintf("v%04d", seq_len(p))), 2L)
   colnames(x) <- colnames(dag)
-  data <- if (gauss) as.data.frame(scale(x)) else as.data.frame(lapply(as.data.frame(x), factor))
-  order <- sample(p)
-  order <- order[vapply(data[order], function(column) gauss || nlevels(column) > 1L, NA)]
-  list(data = data[order], dag = dag[order, order], kind = of)
+  mixed(list(data = if (gauss) as.data.frame(scale(x)) else as.data.frame(lapply(as.data.frame(x), factor)), dag = dag,
+             kind = of))
+}
+
+# Columns in random order: files name parents before their children, and hc() directs edges of equal score by the order
+# of the columns. Categories that do not vary are left out.
+mixed <- function(drawn) {
+  order <- sample(length(drawn$data))
+  order <- order[vapply(drawn$data[order], function(column) is.double(column) || length(unique(column)) > 1L, NA)]
+  list(data = drawn$data[order], dag = drawn$dag[order, order], kind = drawn$kind)
 }
 
 draw_set <- function(set, number) {
   set.seed(1000 * seed + number)
-  if (set$kind == "network") return(draw_known(as.character(set$shape), set$rows))
+  if (set$kind == "network") return(mixed(draw_known(as.character(set$shape), set$rows)))
   draw(set$nodes, set$degree, set$rows, 1000 * seed + number, set$shape, as.character(set$kind))
 }
 

@@ -264,3 +264,24 @@ test_that("all of up to 128 nodes are candidates", {
   expect_identical(pairs(), 40 * 39)
   expect_lt(pairs(candidates = 5), 40 * 39)
 })
+
+# Alone, each of the two parents scores lower than 140 nodes of two levels that have nothing to do with their child.
+test_that("two parents of many levels are found among many nodes of few levels", {
+  set.seed(3)
+  x <- as.data.frame(matrix(sample(0:1, 400 * 140, TRUE), 400))
+  x$one <- sample(0:11, 400, TRUE)
+  x$two <- sample(0:11, 400, TRUE)
+  x$child <- ((x$one + 3 * x$two) %% 18) %/% 2
+  x[] <- lapply(x, factor)
+  empty <- matrix(0, 143, 143, dimnames = list(names(x), names(x)))
+  score <- function(parents) {
+    dag <- empty
+    dag[parents, "child"] <- 1
+    bn_score(x, dag, "bdeu", gamma = 1 / sqrt(143))
+  }
+  noise <- vapply(names(x)[1:140], score, 0)
+  expect_lt(max(score("one"), score("two")), sort(noise, decreasing = TRUE)[30])
+  fit <- bn_search(x, seed = 1, run = weft_run(threads = 1))
+  expect_equal(names(which(fit$dag[, "child"] > 0)), c("one", "two"))
+  expect_gte(fit$score, score(c("one", "two")))
+})

@@ -1,6 +1,6 @@
 /* Candidate parents for a search of many nodes; see search.h. Each node's own greedy search over all nodes finds
- * what belongs around it: its parents, its children, and parents of these. What scores best alone joins them. If one
- * node is a candidate of another, the other becomes a candidate of the first, too, where that is allowed. */
+ * what belongs around it: its parents, its children, and parents of these. What scores or fits best alone joins them.
+ * If one node is a candidate of another, the other becomes a candidate of the first, too, where that is allowed. */
 #include <string.h>
 #include "core/numbers/topk.h"
 #include "bn/cpu/search/candidates.h"
@@ -12,9 +12,11 @@ typedef struct near_job {
   weft_bn_near *near;
   size_t *more; /* a thread: p */
   int64_t *value;
-  weft_scored *list;          /* a thread: p */
-  const int32_t *place, *dag; /* widening */
-  int32_t *found;             /* p: which node raises the score most, -1: none */
+  weft_scored *list;     /* a thread: p */
+  const int32_t *dag;    /* widening: a network, */
+  const uint64_t *below; /* each node's descendants in it, p × words */
+  size_t words;
+  int32_t *found; /* p: which node raises the score most, -1: none */
 } near_job;
 
 static weft_status make_job(weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers, weft_bn_near *near,
@@ -43,6 +45,25 @@ static void mark_single(const near_job *job, size_t i, const size_t *more, const
   for (size_t k = 0; k < found && k < job->search->width; k++) job->near->is[i + p * list[k].index] = 1;
 }
 
+/* Those that fit best alone by the AIC. A score that punishes many configurations of the parents hides nodes of many
+ * levels, two of which may explain a third one. */
+static void mark_fitting(const near_job *job, int thread, size_t i, const size_t *more, size_t count)
+{
+  const weft_bn_problem *problem = job->search->problem;
+  const size_t p = problem->p;
+  weft_bn_scorer *scorer = &job->scorers[thread];
+  int64_t *value = job->value + (size_t) thread * p;
+  weft_bn_problem fit = *problem;
+  weft_bn_ready ready = *scorer->ready;
+  fit.score = WEFT_BN_AIC;
+  ready.problem = &fit;
+  weft_bn_extend(&ready, thread, &scorer->bench, i, NULL, 0, more, count, value);
+  for (size_t k = 0; k < count; k++)
+    value[k] -= (int64_t) ((problem->levels[i] - 1.0) * (problem->levels[more[k]] - 1.0) * ready.unit);
+  scorer->scored += (double) count;
+  mark_single(job, i, more, value, count, job->list + (size_t) thread * p);
+}
+
 /* Marks the candidates of node i: required parents, the `width` best single parents, and all that a greedy search
  * over the allowed nodes adds to its set. */
 static void near_task(void *data, size_t i, int thread)
@@ -59,6 +80,8 @@ static void near_task(void *data, size_t i, int thread)
       more[count++] = parent;
   for (size_t k = 0; k < m; k++) job->near->is[i + p * set[k]] = 1;
   int64_t score = weft_bn_scorer_value(scorer, i, set, m);
+  if (weft_bn_kind(problem->score)->data == WEFT_BN_COUNTS && job->search->width < count)
+    mark_fitting(job, thread, i, more, count);
   for (int first = 1; m < (size_t) problem->max_parents[i] && count; first = 0) {
     size_t best = count;
     weft_bn_scorer_extend(scorer, i, set, m, more, count, value);
@@ -184,8 +207,8 @@ done:
   return st;
 }
 
-/* Finds the node before i in the order, no candidate yet, that raises the score of i's parents most: job->found[i],
- * or -1. */
+/* Finds the node, no candidate yet and no descendant of i, that raises the score of i's parents most: job->found[i], or
+ * -1. */
 static void widen_task(void *data, size_t i, int thread)
 {
   near_job *job = data;
@@ -199,7 +222,7 @@ static void widen_task(void *data, size_t i, int thread)
     if (job->dag[parent + p * i])
       set[m++] = parent;
     else if (parent != i && problem->allowed[i + p * parent] && !job->near->is[i + p * parent] &&
-             job->place[parent] < job->place[i])
+             !(job->below[i * job->words + parent / 64] >> parent % 64 & 1))
       more[count++] = parent;
   }
   if (m >= (size_t) problem->max_parents[i] || !count) return;
@@ -220,14 +243,24 @@ weft_status weft_bn_near_widen(weft_ctx *ctx, weft_arena *mem, const weft_bn_sea
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
   const size_t p = search->problem->p;
+  const size_t words = (p + 63) / 64;
   near_job job;
-  int32_t *place;
+  uint64_t *below;
   *added = 0;
   WEFT_TRY(make_job(&own, search, scorers, near, &job));
-  WEFT_TAKE(place, &own, p);
-  for (size_t k = 0; k < p; k++) place[order[k]] = (int32_t) k;
-  job.place = place;
+  WEFT_TAKE0(below, &own, p * words);
+  for (size_t k = p; k-- > 0;) {
+    const size_t child = (size_t) order[k];
+    for (size_t parent = 0; parent < p; parent++) {
+      if (!dag[parent + p * child]) continue;
+      uint64_t *of = below + parent * words;
+      for (size_t w = 0; w < words; w++) of[w] |= below[child * words + w];
+      of[child / 64] |= UINT64_C(1) << child % 64;
+    }
+  }
   job.dag = dag;
+  job.below = below;
+  job.words = words;
   WEFT_TRY(weft_bn_run_tasks(ctx, search->problem->threads, p, widen_task, &job, 0.9, 0.95));
   for (size_t i = 0; i < p; i++) {
     if (job.found[i] < 0) continue;
