@@ -53,7 +53,8 @@
     "labels and levels with degrees of the nodes' own", \
     "CPU", \
     "links and counts of all graphs", \
-    "GraphChallenge, 1,000 nodes, 60 sweeps of one chain: 12 s, half of it the start; 10^6 nodes, 2.4 x 10^7 links: 200 s; " \
+    "GraphChallenge, 1,000 nodes, 60 sweeps of one chain: 12 s, half of it the start; 10^6 nodes, 2.4 x 10^7 links: " \
+    "85 s of processors; " \
     "`irm-nested.R graphs`, `large`", \
     "") \
   ENGINE(SPLIT, "split and merge", \

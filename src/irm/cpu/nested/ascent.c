@@ -18,7 +18,8 @@
 #define SHRINK_LARGE 2
 enum { WORSE = 2 };
 /* Large graphs: visits after groups were parted; nodes in one that moves, below which there is no further visit; nodes
- * visit other groups than their twin only where the number of groups no longer grows by this. */
+ * visit other groups than their twin, and groups join others, only where the number of groups no longer grows by this.
+ */
 enum { TWIN_VISITS = 2, FEW = 50 };
 #define GROWING 1.5
 /* Groups that a start begins with at most; groups for which upper levels are made; visits of all nodes after each
@@ -364,8 +365,10 @@ static weft_status grow(weft_ctx *poll, irm_nested *t, const path *of, const int
     WEFT_TRY(visit_often(poll, t, of->now, TWIN_VISITS));
     WEFT_TRY(join_twins(poll, t, of->now, &kept));
     if (!kept) break;
-    if (groups_of(level) < GROWING * before) WEFT_TRY(visit_often(poll, t, NULL, VISITS));
-    WEFT_TRY(irm_nested_join(poll, t, 0, &by));
+    if (groups_of(level) < GROWING * before) {
+      WEFT_TRY(visit_often(poll, t, NULL, VISITS));
+      WEFT_TRY(irm_nested_join(poll, t, 0, &by));
+    }
     if (groups_of(level) <= MAX_NESTED) {
       irm_nested_get(t, of->z, of->upper);
       WEFT_TRY(make_upper(poll, t, 1, of));
