@@ -62,9 +62,9 @@
 #'   Within individual samples, this holds for nine of the ten networks (for eight in one of the samples). With 1,000
 #'   rows (three samples), the default has more wrong edges than the best peer on Hailfinder (47 versus 36) and on Water
 #'   (60.3 versus 60.0). If the peers use BDeu, it also has one more wrong edge than `tabu()` on Mildew. The columns of
-#'   these data have parents before their children. This helps `hc()`, which directs edges of equal score by the order of
-#'   the columns: on Andes (223 nodes, 5,000 rows), its BIC is 780 to 1,531 nats lower if the columns are in random or
-#'   reverse order.
+#'   these data have parents before their children. This helps `hc()`, which directs edges of equal score by the order
+#'   of the columns: on Andes (223 nodes, 5,000 rows), its BIC is 780 to 1,531 nats lower if the columns are in random
+#'   or reverse order.
 #'
 #'   Use `gamma = 1` for the best-scoring network itself, as a start for chains with the plain score. On these networks
 #'   (one sample), `score = "bic"` with its default prior is at most 8 nats below `gamma = 1`. Its BIC is at least as

@@ -251,7 +251,9 @@ report <- function(rows) {
     for (own in intersect(c("weft", "weft-bic"), rows$method[rows$kind == kind])) {
       score <- if (own == "weft") "score" else "bic"
       of <- rows[rows$kind == kind, ]
-      for (peer in intersect(c("flop", "flop0", "boss", "hc", "tabu", "mmhc"), of$method)) compare(rows, kind, own, peer, score)
+      for (peer in intersect(c("flop", "flop0", "boss", "hc", "tabu", "mmhc"), of$method)) {
+        compare(rows, kind, own, peer, score)
+      }
       best <- tapply(of[[score]][!startsWith(of$method, "weft")], of$key[!startsWith(of$method, "weft")], max)
       mine <- of[of$method == own & of$key %in% names(best), ]
       behind <- mine[mine[[score]] < best[mine$key] - 1e-3, ]
