@@ -168,9 +168,11 @@ stuck_text <- function(trace) {
 }
 
 certainty_text <- function(x) {
-  each <- lapply(x$certainty[seq_len(if (x$type == "bipartite") 2L else 1L)], function(p) mean(p))
+  each <- x$certainty[seq_len(if (x$type == "bipartite") 2L else 1L)]
   if (anyNA(unlist(each))) return("")
-  sprintf("; mean agreement of samples %s", paste(vapply(each, share_text, ""), collapse = " and "))
+  sprintf("; mean agreement of samples %s, above 90 %% for %s of the nodes",
+          paste(vapply(each, function(p) share_text(mean(p)), ""), collapse = " and "),
+          share_text(mean(unlist(each) > 0.9)))
 }
 
 levels_text <- function(x) {
@@ -190,7 +192,9 @@ summary.weft_irm <- function(object, ...) {
     n_clusters = object$n_clusters, explained = if (object$family == "gaussian") real_explained(object),
     density = if (object$family == "gaussian") NA_real_ else sum(object$links) / max(1, sum(object$pairs)),
     nmi = object$nmi,
-    rhat = object$rhat,
+    rhat = object$rhat, convergence = rhat_text(object),
+    certainty = vapply(object$certainty[c("row", "col")], mean, 0),
+    consensus = vapply(object$consensus[c("row", "col")], max, 0L),
     auc = object$auc, log_loss = object$log_loss, limits = object$limits, glance = glance(object)
   ))
 }
@@ -212,8 +216,13 @@ print.weft_irm_summary <- function(x, ...) {
     cat(sprintf("%s clusters, sizes: %s\n", c(row = if (length(modes) == 2L) "Row" else "Node", col = "Column")[[mode]],
                 toString(utils::head(x$sizes[[mode]], 20))))
     cat(sprintf("  posterior of their number: %s\n", counts_text(x$n_clusters[[mode]], 5L)))
+    sure <- x$certainty[[mode]]
+    cat(sprintf("  consensus: %d%s\n", x$consensus[[mode]],
+                if (is.na(sure)) "" else sprintf("; mean agreement of samples %s", share_text(sure))))
   }
   writeLines(limit_notes(x$limits, x$type))
-  cat("R-hat:", paste(sprintf("%s %.3f", names(x$rhat), x$rhat), collapse = ", "), "\n")
+  each <- ifelse(is.na(x$rhat), "not defined", sprintf("%.3f", x$rhat))
+  cat("R-hat:", paste(names(x$rhat), each, collapse = ", "), "\n")
+  cat_wrapped(x$convergence)
   invisible(x)
 }

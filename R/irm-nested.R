@@ -9,15 +9,7 @@ check_degrees <- function(degrees) {
   abort_input("`degrees` must be TRUE, FALSE or \"compare\".", x = paste0("It is ", describe(degrees), "."))
 }
 
-# The description length is of the whole graph, not a sum over pairs.
-why_all_pairs <- "The model describes all links of a node together. With `degrees = FALSE`, pairs may be missing."
-
-check_nested <- function(family, degrees, missing, control) {
-  if (!is.null(missing)) {
-    abort_input("`missing` must not be given with `degrees`, which needs all pairs observed.",
-                x = paste0("It is ", describe(missing), "."),
-                i = c(why_all_pairs, "Use `hold_out` to measure the prediction of links."))
-  }
+check_nested <- function(family, degrees, control) {
   if (family == "gaussian") {
     abort_input("`degrees` must be FALSE for real values.", x = paste0("It is ", describe(degrees), "."),
                 i = "Only links and counts have degrees.")
@@ -28,10 +20,67 @@ check_nested <- function(family, degrees, missing, control) {
   }
 }
 
-need_all_pairs <- function(graph) {
-  if (!length(graph$missing$to)) return(invisible())
-  abort_input("`x` must not have missing values with `degrees`, which needs all pairs observed.",
-              x = sprintf("It has %d.", length(graph$missing$to)), i = why_all_pairs)
+# ---- pairs that were not observed, whose links are drawn (src/irm/cpu/nested/masked.c) ----
+
+most_masked <- 5e6     # their time is about a microsecond each, per sweep and chain
+most_unknown <- 0.9    # of all pairs
+most_expected <- 32    # blocks of sweeps over which their expected counts are summed
+
+masked_pairs <- function(graph, model) if (model$nested) length(graph$missing$to) else 0
+
+check_masked <- function(graph) {
+  masked <- length(graph$missing$to)
+  pairs <- all_pairs(graph)
+  if (masked <= min(most_masked, most_unknown * pairs)) return(invisible())
+  abort_input(sprintf("With `degrees`, at most %.0f pairs and %.0f %% of all may be missing or held out.", most_masked,
+                      100 * most_unknown),
+              x = sprintf("There are %d of %.0f.", masked, pairs),
+              i = "The links of these pairs are drawn. With `degrees = FALSE`, any number of pairs may be missing.")
+}
+
+# Pairs that a graph may link.
+all_pairs <- function(graph) {
+  n <- c(graph$links$n_row, graph$links$n_col)
+  if (graph$kind == "bipartite") return(prod(n))
+  n[1L] * (n[1L] - 1) / (if (graph$kind == "undirected") 2 else 1) + n[1L] * graph$self
+}
+
+# The sweeps of a block after `done` sweeps.
+expected_block <- function(done) 2^max(0, ceiling(log2(done / most_expected)))
+
+# Sums of expected counts, a column for each block, with those of `piece` more sweeps.
+add_expected <- function(old, new, job, piece) {
+  masked <- masked_pairs(job$graph, job$model)
+  block <- expected_block(job$done + piece)
+  out <- matrix(0, masked, ceiling((job$done + piece) / block))
+  add <- function(sums, first) {
+    for (at in seq_len(ncol(sums))) out[, first[at]] <<- out[, first[at]] + sums[, at]
+  }
+  if (!is.null(old)) add(old, ((seq_len(ncol(old)) - 1) * expected_block(job$done)) %/% block + 1)
+  start <- job$done %/% block + 1
+  add(matrix(new, masked, ncol(out) - start + 1), seq.int(start, ncol(out)))
+  out
+}
+
+# Posterior means of the masked pairs' counts, in the order of their list: over whole blocks after the burn-in.
+masked_means <- function(job, burn_in) {
+  sums <- job$trace$expected
+  block <- expected_block(job$done)
+  first <- min(ceiling(burn_in / block), ncol(sums) - 1)
+  rowSums(sums[, seq.int(first + 1, ncol(sums)), drop = FALSE]) / ((job$done - first * block) * job$chains)
+}
+
+# Masked pairs with these: list(from, to, mean).
+masked_links <- function(job, burn_in) c(list_pairs(job$graph$missing), list(mean = masked_means(job, burn_in)))
+
+# Blocks of observed links with the expected ones of masked pairs.
+with_masked <- function(blocks, masked, z, w, kind) {
+  sum <- rowsum(masked$mean, z[masked$from] + nrow(blocks$links) * w[masked$to])
+  at <- as.numeric(rownames(sum)) + 1
+  add <- replace(0 * blocks$links, at, sum)
+  if (kind == "undirected") add <- add + t(add) - diag(diag(add), nrow(add))
+  blocks$links <- blocks$links + add
+  blocks
 }
 
 # As most_clusters() for the other priors.
@@ -68,17 +117,21 @@ compare_degrees <- function(fit_with) {
   fit
 }
 
-nested_length <- function(graph, row, col, most, upper, degrees, run = NULL) {
+# With masked pairs, an estimate: minus the log of the sum over all their counts.
+nested_length <- function(graph, row, col, most, upper, degrees, run = NULL, key = c(0, 0)) {
   one_mode <- graph$kind != "bipartite"
-  .Call(C_weft_irm_nested_length, native_graph(graph),
-        list(row = row, col = if (one_mode) integer() else col, upper = upper, clusters = as.double(most),
-             degrees = degrees), run_control("cpu", run$threads, FALSE))
+  model <- list(poisson = !is.null(graph$links$weight), collapsed = FALSE, nested = TRUE, degrees = degrees,
+                attempts = 0, sample_alpha = FALSE, sample_beta = FALSE, max_clusters = most, hyper = rep(1, 4),
+                key = key)
+  .Call(C_weft_irm_nested_length, native_graph(graph), native_model(model),
+        list(row = row, col = if (one_mode) integer() else col, upper = upper), run_control("cpu", run$threads, FALSE))
 }
 
 # Whether the groups gain less than log(20) nats over a single one of each mode.
 nested_worth_nothing <- function(job, run) {
   n <- run_nodes(job)
-  one <- -nested_length(job$graph, integer(n[1L]), integer(n[2L]), job$model$max_clusters, NULL, job$model$degrees, run)
+  one <- -nested_length(job$graph, integer(n[1L]), integer(n[2L]), job$model$max_clusters, NULL, job$model$degrees, run,
+                        job$model$key)
   nothing <- one > max(job$state$best) - log(20)
   c(row = nothing, col = nothing)
 }
@@ -104,12 +157,14 @@ nested_tree <- function(job, chain, flat, names) {
   })
 }
 
-# Degrees of the nodes: list(row, col), of a directed graph out and in, of an undirected one the same twice.
-graph_degrees <- function(graph) {
+# Degrees of the nodes: list(row, col), of a directed graph out and in, of an undirected one the same twice. Masked
+# pairs count with their means.
+graph_degrees <- function(graph, masked) {
   links <- list_pairs(graph$links)
-  weight <- as.double(graph$links$weight %||% rep(1, length(links$from)))
+  weight <- c(as.double(graph$links$weight %||% rep(1, length(links$from))), masked$mean)
   sums <- function(at, n) as.double(tapply(weight, factor(at, seq_len(n)), sum, default = 0))
-  out <- list(row = sums(links$from, graph$links$n_row), col = sums(links$to, graph$links$n_col))
+  out <- list(row = sums(c(links$from, masked$from), graph$links$n_row),
+              col = sums(c(links$to, masked$to), graph$links$n_col))
   if (graph$kind == "undirected") out$row <- out$col <- out$row + out$col
   out
 }

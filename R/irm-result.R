@@ -349,13 +349,15 @@ each_sample <- function(fit, row, col, f, most = 100L, run = NULL) {
   use <- unique(round(seq(1, ncol(samples$row), length.out = min(most, ncol(samples$row)))))
   sweep <- attr(samples$row, "sweep")
   chain <- attr(samples$row, "chain")
-  degree <- if (job$model$degrees) graph_degrees(job$graph)
+  masked <- if (job$model$nested && length(job$graph$missing$to)) masked_links(job, fit$burn_in)
+  degree <- if (job$model$degrees) graph_degrees(job$graph, masked)
   graph <- prepare_graph(job$graph, run)
   on.exit(end_prepared(graph))
   lapply(use, function(s) {
     z <- samples$row[, s]
     w <- if (one_mode) z else samples$col[, s]
     blocks <- irm_blocks(graph, z, w, run)
+    if (!is.null(masked)) blocks <- with_masked(blocks, masked, z, w, fit$type)
     at <- cbind(z[row], w[col]) + 1L
     beta <- if (is.null(sweep)) fit$beta else job$trace$beta[sweep[s], , chain[s]]
     rates <- if (job$model$nested) nested_rates(job$graph, z, w, row, col, blocks, degree)

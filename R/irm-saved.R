@@ -84,7 +84,7 @@ run_fields <- c("graph", "model", "backend", "reason", "family", "sampler", "hel
                 "burn_in", "thin", "seconds", "grows", "first_limits", "init", "state", "trace", "stages")
 
 all_samplers <- c("blocked", "collapsed", "nested")
-state_fields <- c("row", "col", "alpha", "beta", "best", "best_row", "best_col", "upper", "best_upper")
+state_fields <- c("row", "col", "alpha", "beta", "best", "best_row", "best_col", "upper", "best_upper", "drawn")
 
 # Everything that the sampler continues from, and that summaries of samples read. Returns the run.
 check_irm_run <- function(job, what) {
@@ -163,6 +163,9 @@ check_irm_state <- function(job, need) {
     need(is_integers(state[[name]], words, 0L, sum(most) - 1), paste0("state$", name),
          sprintf("%.0f labels of groups", words), state[[name]])
   }
+  masked <- masked_pairs(job$graph, job$model) * job$chains
+  need(is_integers(state$drawn, masked, 0L, .Machine$integer.max), "state$drawn",
+       sprintf("%.0f counts of missing pairs", masked), state$drawn)
   nodes <- run_nodes(job)
   for (name in c("row", "col", "best_row", "best_col")) {
     mode <- if (endsWith(name, "row")) 1L else 2L
@@ -187,7 +190,7 @@ check_irm_state <- function(job, need) {
 check_irm_trace <- function(job, need) {
   trace <- job$trace
   fields <- c("log_posterior", "row_clusters", "col_clusters", "row_full", "col_full", "alpha", "beta", "row_samples",
-              "col_samples")
+              "col_samples", "expected")
   if (job$done == 0) {
     need(is.null(trace), "trace", "NULL before the first sweep", trace)
     return()
@@ -216,6 +219,8 @@ check_irm_trace <- function(job, need) {
     least <- if (name == "beta") least_hyper else 0 # the alpha of a mode that is not there
     check(name, function(x) is_reals(x, 2 * steps, least, most_hyper), c(job$done, 2, job$chains), "numbers")
   }
+  sums <- c(masked_pairs(job$graph, job$model), ceiling(job$done / expected_block(job$done)))
+  check("expected", function(x) is_reals(x, prod(sums), 0), sums, "sums of expected counts")
   need(is_reals(job$stages, 5L) && is.null(dim(job$stages)), "stages", "five times", job$stages)
 }
 
@@ -367,7 +372,8 @@ check_irm_summary <- function(x) {
   check_format(x, "x")
   need <- needs("The summary")
   x <- unclass(x)
-  need_record(need, x, c("sizes", "type", "n_clusters", "density", "rhat", "glance", "limits"), "summary")
+  need_record(need, x, c("sizes", "type", "n_clusters", "density", "rhat", "convergence", "certainty", "consensus",
+                         "glance", "limits"), "summary")
   need(is_word(x$type, irm_types), "type", "that of a graph", x$type)
   check_irm_limits(x$limits, if (x$type == "bipartite") c("row", "col") else "row", need)
   of_values <- is_reals(x$explained, 1L, 0, 1) && length(x$density) == 1L && is.na(x$density)
@@ -375,6 +381,12 @@ check_irm_summary <- function(x) {
   need(is.data.frame(x$glance) && is_reals(x$glance$log_posterior, 1L), "glance", "a data frame of one row", x$glance)
   named <- function(v) length(v) > 0L && is_text(names(v), length(v))
   need(named(x$rhat) && is_reals(x$rhat, length(x$rhat), missing = TRUE), "rhat", "named numbers", x$rhat)
+  need(is_word(x$convergence), "convergence", "a text", x$convergence)
+  modes <- c("row", "col")
+  need(is_reals(unname(x$certainty), 2L, 0, 1 + 1e-9, missing = TRUE) && identical(names(x$certainty), modes),
+       "certainty", "proportions for rows and columns", x$certainty)
+  need(is_integers(unname(x$consensus), 2L, 1L, .Machine$integer.max) && identical(names(x$consensus), modes),
+       "consensus", "numbers of clusters of rows and columns", x$consensus)
   for (field in c("sizes", "n_clusters")) need_record(need, x[[field]], c("row", "col"), field)
   for (mode in c("row", "col")) {
     sizes <- x$sizes[[mode]]
@@ -404,7 +416,7 @@ check_irm_agreement <- function(x, whole, need) {
 
 # ---- checkpoints ----
 
-checkpoint_format <- "weft irm 3"
+checkpoint_format <- "weft irm 4"
 
 # A run can be saved at `path`, as far as can be seen beforehand: NULL, or why not.
 checkpoint_problem <- function(path) if (!is.null(path)) write_problem(path)

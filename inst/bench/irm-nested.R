@@ -7,6 +7,9 @@
 # Rscript irm-nested.R real [NAME...] [--out irm-nested-real.csv]   ten real graphs that come with graph-tool: what a
 #                                          default call finds, and what it says of its convergence
 # Rscript irm-nested.R large NODES LINKS GROUPS [INSIDE]   one planted graph, one chain of one sweep
+# Rscript irm-nested.R masked [FILE...]    a tenth of the links and as many other pairs are missing: AUC and log loss of
+#                                          planted graphs and of files, beside groups without degrees, the product of
+#                                          degrees, and graph-tool's best of two (--runs R: of R; 0: none)
 library(weft)
 source("inst/bench/bench.R")
 machine_line()
@@ -133,4 +136,47 @@ if (args[1L] == "graphs") for (file in setdiff(args[-1L], c("--runs", option("ru
   }
   system2("/usr/bin/python3", c(bench_file("irm-nested.py"), folder, graph$n, graph$type, option("runs", 10)),
           stderr = FALSE)
+}
+
+# One row: the prediction of held-out pairs by nested groups, by groups without degrees and by degrees alone.
+predict_masked <- function(name, graph, runs) {
+  call <- function(prior) {
+    irm(graph$links, graph$type, prior = prior, chains = 4, sweeps = 100, seed = 1, hold_out = 0.1,
+        control = list(dim = graph$n), run = weft_run("cpu", progress = FALSE))
+  }
+  started <- proc.time()
+  fit <- call(irm_prior(degrees = TRUE))
+  seconds <- sum((proc.time() - started)[1:2])
+  plain <- call(irm_prior())
+  held <- fit$held_out
+  links <- weft:::list_pairs(fit$run$graph$links)
+  degree <- weft:::graph_degrees(fit$run$graph, NULL)
+  row <- data.frame(graph = name, nodes = graph$n, held_out = nrow(held), nested = fit$auc, plain = plain$auc,
+                    degrees = irm_auc(degree$row[held$row] * degree$col[held$col], held$count),
+                    log_loss = fit$log_loss, plain_log_loss = plain$log_loss, processor_seconds = seconds)
+  row[-1L] <- signif(row[-1L], 4)
+  cat(do.call(paste, c(row, sep = "; ")), "\n")
+  if (runs == 0) return(invisible())
+  folder <- tempfile("nested")
+  dir.create(folder)
+  write <- function(x, file) utils::write.table(x, file.path(folder, file), sep = ",", row.names = FALSE,
+                                                col.names = FALSE)
+  write(cbind(links$from, links$to) - 1, "links.csv")
+  write(cbind(held$row - 1, held$col - 1, held$count), "held.csv")
+  system2("/usr/bin/python3", c(bench_file("irm-nested.py"), "masked", folder, graph$n, graph$type, runs),
+          stderr = FALSE)
+}
+
+if (args[1L] == "masked") {
+  set.seed(1)
+  runs <- as.numeric(option("runs", 2))
+  cat("graph; nodes; held out; AUC of nested groups; without degrees; of degrees; log losses; processor seconds\n")
+  for (case in list(c(300, 2000, 4, 0.8), c(1000, 8000, 8, 0.7))) {
+    made <- planted_hubs(case[1L], case[2L], case[3L], case[4L])
+    links <- unique(made$links[made$links[, 1L] != made$links[, 2L], ])
+    predict_masked(sprintf("planted %.0f", case[1L]), list(links = links, n = case[1L], type = "undirected"), runs)
+  }
+  for (file in setdiff(args[-1L], c("--runs", option("runs", "")))) {
+    predict_masked(basename(file), read_links(file), runs)
+  }
 }

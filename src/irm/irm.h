@@ -74,6 +74,7 @@ typedef struct weft_irm_chain {
   int32_t *best_z[2];
   double best_alpha[2], best_beta[2];
   int32_t *upper, *best_upper; /* of nested groups: the levels above z, weft_irm_nested_words() each */
+  int32_t *drawn;              /* and the counts of missing pairs, in the order of the list by row */
 } weft_irm_chain;
 
 /* The stages of a device's sweep, for measuring where the time goes. */
@@ -94,6 +95,8 @@ typedef struct weft_irm_trace {
   double *alpha, *beta;           /* sweeps x 2 x chains */
   int64_t thin, kept;             /* samples per chain */
   int32_t *samples[2];            /* n x kept x chains, labels from 0 by first appearance */
+  int64_t block;                  /* sweeps, counted likewise, */
+  double *expected;               /* over which, and over chains, the expected counts of missing pairs are summed */
   double stages[WEFT_IRM_STAGES]; /* seconds */
 } weft_irm_trace;
 
@@ -148,8 +151,12 @@ weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const we
 int64_t weft_irm_nested_words(const int32_t k[2]);
 weft_status weft_irm_nested_start(weft_ctx *ctx, const weft_irm_graph *graph, int degrees, uint64_t key,
                                   const int32_t k[2], uint32_t number, int32_t *const z[2], int32_t *upper);
-/* Description length of a partition whose groups, and groups of groups, are `upper`'s (NULL: one for each type). */
-weft_status weft_irm_nested_length(weft_ctx *ctx, const weft_irm_graph *graph, int degrees, const int32_t k[2],
+/* Where all chains start, chain after chain, and the counts of missing pairs that they start with, `drawn`. */
+weft_status weft_irm_nested_starts(weft_ctx *ctx, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
+                                   int32_t *const z[2], int32_t *upper, int32_t *drawn);
+/* Description length of a partition whose groups, and groups of groups, are `upper`'s (NULL: one for each type), in
+ * model->k groups. With missing pairs, an estimate: minus the log of the sum over all their counts. */
+weft_status weft_irm_nested_length(weft_ctx *ctx, const weft_irm_graph *graph, const weft_irm_model *model,
                                    int32_t *const z[2], const int32_t *upper, double *length);
 
 /* N and P of the blocks, rows fastest (l + m * k[0]). For undirected graphs both triangles. Real values:

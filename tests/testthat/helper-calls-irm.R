@@ -42,11 +42,14 @@ of_values <- function(args) {
   args[setdiff(names(args), c("type", "dim", "hold_out", "missing", "init"))]
 }
 
-# The call with nested groups, for which all pairs are observed.
+# The call with nested groups, which need some observed pairs.
 of_nested <- function(args) {
-  if (is.matrix(args$x) && anyNA(args$x)) args$x[is.na(args$x)] <- 0
+  if (is.matrix(args$x) && anyNA(args$x) && (length(args$x) < 40L || mean(is.na(args$x)) > 0.5)) {
+    args$x[is.na(args$x)] <- 0
+  }
+  if (is.matrix(args$x) && length(args$x) < 40L) args[c("hold_out", "missing")] <- NULL
   args$degrees <- pick(TRUE, "compare", prob = c(4, 1))
-  args[setdiff(names(args), c("missing", "alpha", "beta", "hyper"))]
+  args[setdiff(names(args), c("alpha", "beta", "hyper"))]
 }
 
 # The matrix in up to four shards, by row if it is sparse, or as a list.
@@ -85,7 +88,9 @@ draw_irm <- function() {
     maybe(0.1, hyper = list(alpha = c(2, 0.5), beta = c(1, 3))), if (type != "bipartite") maybe(0.4, self = TRUE)
   )
   if (chance(0.2)) args <- of_nested(args)
-  if (chance(0.1)) args$init <- list(row = sample(1:2, n, TRUE), col = sample(1:2, p, TRUE))
+  if (chance(0.1) && !1 %in% args$max_clusters) {
+    args$init <- list(row = sample(1:2, n, TRUE), col = sample(1:2, p, TRUE))
+  }
   if (type == "bipartite" && is.null(args$degrees) && chance(0.3)) args <- of_values(args)
   take <- fields("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "certainty",
                  "levels", "coassignment", "eta", "sd",

@@ -78,9 +78,9 @@ ref_upper <- function(e, type, level, most, directed) {
   }))
 }
 
-# Posterior over partitions of the nodes (of a bipartite graph, rows and then columns), named by their labels. `limits`:
-# the most groups of each type.
-exact_nested <- function(A, kind, limits, degrees = TRUE) {
+# log p over partitions of the nodes (of a bipartite graph, rows and then columns), named by their labels, without the
+# constant that normalises it. `limits`: the most groups of each type.
+nested_values <- function(A, kind, limits, degrees = TRUE) {
   n <- nrow(A)
   type <- rep(1L, n)
   if (kind == "bipartite") {
@@ -99,5 +99,40 @@ exact_nested <- function(A, kind, limits, degrees = TRUE) {
       ref_upper(ref_block_links(A, b), type[first], 1, most, directed)
   })
   names(value) <- apply(z, 1, paste, collapse = "")
+  value
+}
+
+exact_nested <- function(A, kind, limits) {
+  value <- nested_values(A, kind, limits)
   exp(value - log_sum(value))
+}
+
+# The posterior where the pairs `hidden` (row, column) were not observed: sums over their counts from 0 to `most`, with
+# a geometric prior of the number of links. list(partitions, means of the hidden counts).
+exact_masked <- function(A, kind, limits, hidden, most, degrees = TRUE) {
+  n <- nrow(A)
+  with_counts <- function(x) {
+    A[hidden] <- x
+    if (kind == "undirected") A[hidden[, 2:1, drop = FALSE]] <- x
+    A
+  }
+  links <- function(A) sum(if (kind == "undirected") A[upper.tri(A, TRUE)] else A)
+  pairs <- if (kind == "undirected") n * (n + 1) / 2 else length(A)
+  mean <- max(1, links(with_counts(0))) * pairs / (pairs - nrow(hidden))
+  counts <- as.matrix(expand.grid(rep(list(0:most), nrow(hidden))))
+  value <- apply(counts, 1, function(x) {
+    full <- with_counts(x)
+    nested_values(full, kind, limits, degrees) + links(full) * log(mean / (1 + mean))
+  })
+  all <- log_sum(value)
+  list(partitions = exp(apply(value, 1, log_sum) - all),
+       means = colSums(counts * exp(apply(value, 2, log_sum) - all)))
+}
+
+# A degree-corrected graph: groups z, rates within and between them, and propensities theta.
+planted_degrees <- function(z, theta, within, between) {
+  rate <- outer(theta, theta) * ifelse(outer(z, z, "=="), within, between)
+  A <- matrix(rpois(length(rate), rate), length(z))
+  A[lower.tri(A, TRUE)] <- 0
+  1 * (A + t(A) > 0)
 }

@@ -11,14 +11,6 @@ small_counts <- function(kind) {
   A
 }
 
-# A degree-corrected graph: groups z, rates within and between them, and propensities theta.
-planted_degrees <- function(z, theta, within, between) {
-  rate <- outer(theta, theta) * ifelse(outer(z, z, "=="), within, between)
-  A <- matrix(rpois(length(rate), rate), length(z))
-  A[lower.tri(A, TRUE)] <- 0
-  1 * (A + t(A) > 0)
-}
-
 test_that("chains of nested groups agree with exact enumeration", {
   skip_on_cran()
   withr::local_seed(1)
@@ -120,9 +112,6 @@ test_that("wrong uses say what to do", {
   A <- diag(4)
   expect_error(irm_prior(degrees = NA), "must be TRUE, FALSE or", class = "weft_error_input")
   expect_error(nested(A, "bipartite", family = "gaussian"), "must be FALSE for real", class = "weft_error_input")
-  expect_error(nested(A, "bipartite", missing = cbind(1, 1)), "must not be given", class = "weft_error_input")
-  A[1, 2] <- NA
-  expect_error(nested(A, "bipartite"), "must not have missing", class = "weft_error_input")
   expect_error(plot(irm(diag(4), chains = 1, sweeps = 4, seed = 1), "tree"), "needs nested", class = "weft_error_input")
 })
 
@@ -175,9 +164,12 @@ test_that("large graphs have the planted groups, whatever the kind and the threa
 test_that("a start in a large graph stops at each poll, and leaves nothing behind", {
   skip_on_cran()
   withr::local_seed(9)
-  made <- large_graph(66000, 300000, 4)
+  made <- large_graph(66000, 500000, 4)
   graph <- weft:::irm_graph(made$x, "undirected", "poisson", input = list(self = TRUE, dim = made$n))
   withr::local_options(weft.poll = 0)
+  model <- weft:::native_model(list(poisson = TRUE, collapsed = FALSE, nested = TRUE, degrees = TRUE, attempts = 0,
+                                    sample_alpha = FALSE, sample_beta = FALSE, hyper = rep(1, 4),
+                                    max_clusters = c(1024, 0), key = c(1, 2)))
   start <- function(last) {
     polls <- 0
     count <- function(done, total) {
@@ -185,9 +177,7 @@ test_that("a start in a large graph stops at each poll, and leaves nothing behin
       if (polls == last) stop(structure(class = c("told_to_stop", "error", "condition"), list(message = "stop")))
     }
     expect_error(
-      .Call(weft:::C_weft_irm_start, weft:::native_graph(graph),
-            list(clusters = c(1024, 0), chains = 1, key = c(1, 2), nested = TRUE, degrees = TRUE),
-            weft:::run_control("cpu", 2L, count)),
+      .Call(weft:::C_weft_irm_start, weft:::native_graph(graph), model, 1L, weft:::run_control("cpu", 2L, count)),
       class = "told_to_stop")
     expect_identical(polls, last)
   }

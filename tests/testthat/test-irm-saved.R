@@ -11,7 +11,7 @@ saved_fits <- function() {
     bipartite = irm(saved_graph(), chains = 2, sweeps = 6, seed = 1, hold_out = 0.1, control = list(thin = 2)),
     undirected = irm(matrix(1, 5, 5) - diag(5), "undirected", "poisson", chains = 1, sweeps = 4, seed = 1,
                      control = list(thin = 2, self = TRUE)),
-    nested = irm(matrix(c(0, 3, 1, 3, 0, 0, 1, 2, 0), 6, 3), "bipartite", "poisson", chains = 2, sweeps = 4, seed = 1,
+    nested = irm(matrix(c(0, 3, 1, NA, 0, 0, 1, 2, 0), 6, 3), "bipartite", "poisson", chains = 2, sweeps = 4, seed = 1,
                  prior = irm_prior(degrees = TRUE), max_clusters = 3, control = list(thin = 2))
   )
 }

@@ -50,8 +50,10 @@ test_that("a list by column that is damaged is refused", {
 
 start_of <- function(A, k, chains = 2, threads = 1L, ...) {
   graph <- weft:::irm_graph(A, ...)
-  plan <- list(clusters = as.double(k), chains = chains, key = c(0, 7), nested = FALSE, degrees = FALSE)
-  .Call(weft:::C_weft_irm_start, weft:::native_graph(graph), plan, weft:::run_control("cpu", threads, FALSE))
+  model <- list(poisson = FALSE, collapsed = FALSE, nested = FALSE, degrees = FALSE, attempts = 0,
+                sample_alpha = FALSE, sample_beta = FALSE, hyper = rep(1, 4), max_clusters = k, key = c(0, 7))
+  .Call(weft:::C_weft_irm_start, weft:::native_graph(graph), weft:::native_model(model), as.integer(chains),
+        weft:::run_control("cpu", threads, FALSE))
 }
 
 test_that("chains start from clusters of nodes that are alike", {

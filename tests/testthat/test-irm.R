@@ -323,11 +323,12 @@ test_that("lists of a graph are checked before samplers stand on them, by all th
     list(n_row = from, n_col = 1000, start = as.double(each * 0:rows), to = as.integer(to), weight = weight)
   }
   none <- list(n_row = rows, n_col = 1000, start = numeric(rows + 1), to = integer(), weight = NULL)
+  model <- list(poisson = FALSE, collapsed = FALSE, nested = FALSE, degrees = FALSE, attempts = 0,
+                sample_alpha = FALSE, sample_beta = FALSE, hyper = rep(1, 4), max_clusters = c(4, 4), key = c(0, 1))
   begin <- function(links, missing = none, kind = "bipartite") {
     .Call(weft:::C_weft_irm_start, list(kind = kind, self = FALSE, links = links, missing = missing, values = NULL,
                                         prepared = NULL),
-          list(clusters = c(4, 4), chains = 1, key = c(0, 1), nested = FALSE, degrees = FALSE),
-          weft:::run_control("cpu", 2, FALSE))
+          weft:::native_model(model), 1L, weft:::run_control("cpu", 2, FALSE))
   }
   bad <- function(regexp, ...) expect_error(begin(...), regexp, class = "weft_error_input")
   changed <- function(part, at, value, links = edges()) { links[[part]][at] <- value; links }

@@ -138,9 +138,12 @@ parts <- list(
   clusters = '
     A <- irm_sample(40, 30, k = 3, density = 0.3, seed = 1)$A
     plain <- function(fit) fit[setdiff(names(fit), c("run", "call", "seconds", "reason", "stages"))]
-    for (chains in c(2, 5)) {
-      one <- irm(A, chains = chains, sweeps = 12, seed = 2)
-      all <- irm(A, chains = chains, sweeps = 12, seed = 2, run = weft_run(ranks = TRUE))
+    settings <- list(list(chains = 2), list(chains = 5),
+                     list(chains = 5, prior = irm_prior(degrees = TRUE), missing = cbind(1:9, 9:1)))
+    for (set in settings) {
+      one <- do.call(irm, c(list(A, sweeps = 12, seed = 2), set))
+      all <- do.call(irm, c(list(A, sweeps = 12, seed = 2, run = weft_run(ranks = TRUE)), set))
+      stopifnot(identical(one$run$trace, all$run$trace))
       cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && identical(one$run$state, all$run$state)))
     }',
   regulation = '
@@ -229,7 +232,7 @@ test_that("a rank that leaves early does not keep the others waiting", {
 
 # How many comparisons hold on all three ranks together. Lines of several ranks may run together.
 test_that("what is shared among ranks is what one rank gives, also where a rank has no part", {
-  comparisons <- c(pairs = 15L, triples = 12L, chains = 12L, clusters = 6L, regulation = 18L, components = 30L)
+  comparisons <- c(pairs = 15L, triples = 12L, chains = 12L, clusters = 9L, regulation = 18L, components = 30L)
   for (job in names(comparisons)) {
     out <- said(job)
     expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), comparisons[[job]],

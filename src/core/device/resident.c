@@ -18,6 +18,7 @@ done:
   return st;
 }
 
+/* The bytes go to the device; the heads of blocks and where their columns begin also stay on the host. */
 weft_status weft_resident_add(weft_ctx *ctx, const weft_device_ops *ops, weft_resident *x,
                               const weft_packed_panel *panel, size_t part)
 {
@@ -76,6 +77,7 @@ static uint32_t *words(const weft_packed_panel *panel, uint64_t at)
   return (uint32_t *) (void *) (panel->bytes + at);
 }
 
+/* Only the columns that were chosen, and size factors of these rows; the blocks themselves stay where they are. */
 weft_status weft_resident_fetch(weft_ctx *ctx, void *choice, size_t index, const weft_packed_panel **out)
 {
   weft_status st = WEFT_OK;

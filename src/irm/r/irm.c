@@ -266,9 +266,9 @@ typedef struct {
   weft_irm_chain *chain;
   const int32_t *z_from[2];
   const double *alpha_from, *beta_from, *best_from;
-  const int32_t *best_z_from[2], *upper_from, *best_upper_from;
-  int64_t words; /* of a chain's upper levels */
-  int64_t done, sweeps;
+  const int32_t *best_z_from[2], *upper_from, *best_upper_from, *drawn_from;
+  int64_t words, masked; /* of a chain's upper levels; pairs whose links nested groups draw */
+  int64_t done, sweeps, blocks;
   int chain0;
   weft_irm_trace trace;
 } run_job;
@@ -290,12 +290,15 @@ static weft_status run(weft_ctx *ctx, const weft_backend *backend, const weft_ir
         memcpy(to->upper, job->upper_from + c * job->words, bytes);
         memcpy(to->best_upper, job->best_upper_from + c * job->words, bytes);
       }
+      if (!mode && job->masked)
+        memcpy(to->drawn, job->drawn_from + c * job->masked, (size_t) job->masked * sizeof(int32_t));
       to->alpha[mode] = job->alpha_from[4 * c + mode];
       to->best_alpha[mode] = job->alpha_from[4 * c + 2 + mode];
       to->beta[mode] = job->beta_from[4 * c + mode];
       to->best_beta[mode] = job->beta_from[4 * c + 2 + mode];
     }
   }
+  for (int64_t at = 0; at < job->masked * job->blocks; at++) job->trace.expected[at] = 0;
   return weft_irm_run_spread(ctx, backend->irm, graph, &job->model, job->chains, job->chain, job->done, job->sweeps,
                              &job->trace);
 }
@@ -338,15 +341,22 @@ static double *put_doubles(SEXP result, const char *name, R_xlen_t length)
   return v;
 }
 
-/* state: row, col (n x chains, from 0), alpha, beta (4 x chains: now and at the best), best, best_row, best_col.
- * plan: sweeps done, sweeps to do, thin, and the number of the first chain, from 0. Returns the new state and what the
- * sweeps left. */
+/* state: row, col (n x chains, from 0), alpha, beta (4 x chains: now and at the best), best, best_row, best_col; of
+ * nested groups upper, best_upper, drawn. plan: sweeps done, sweeps to do, thin, the sweeps of a block of `expected`,
+ * and the number of the first chain, from 0. Returns the new state and what the sweeps left. */
 SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 {
-  const char *fields[] = { "row",         "col",        "alpha",         "beta",         "best",
-                           "best_row",    "best_col",   "log_posterior", "row_clusters", "col_clusters",
-                           "alpha_trace", "beta_trace", "row_samples",   "col_samples",  "stages",
-                           "row_full",    "col_full",   "upper",         "best_upper",   "" };
+  const char *fields[] = { "row",          "col",
+                           "alpha",        "beta",
+                           "best",         "best_row",
+                           "best_col",     "log_posterior",
+                           "row_clusters", "col_clusters",
+                           "alpha_trace",  "beta_trace",
+                           "row_samples",  "col_samples",
+                           "stages",       "row_full",
+                           "col_full",     "upper",
+                           "best_upper",   "drawn",
+                           "expected",     "" };
   weft_record from = weft_record_open(state, "state"), given = weft_record_open(plan, "plan");
   run_job job = { .of = { source_of(graph), run }, .model = model_of(model) };
   const int chains = job.chains = (int) Rf_xlength(weft_record_field(&from, "best"));
@@ -356,6 +366,7 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   job.done = (int64_t) weft_record_size(&given, "done");
   job.sweeps = (int64_t) weft_record_size(&given, "sweeps");
   job.trace.thin = (int64_t) weft_record_size(&given, "thin");
+  job.trace.block = (int64_t) weft_record_size(&given, "block");
   job.chain0 = weft_record_integer(&given, "first_chain");
   weft_record_close(&given);
   job.z_from[0] = weft_record_integers(&from, "row", (double) (n[0] * chains));
@@ -365,6 +376,8 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   job.words = job.model.nested ? weft_irm_nested_words(job.model.k) : 0;
   job.upper_from = weft_record_integers(&from, "upper", (double) (job.words * chains));
   job.best_upper_from = weft_record_integers(&from, "best_upper", (double) (job.words * chains));
+  job.masked = job.model.nested ? source->missing.count : 0;
+  job.drawn_from = weft_record_integers(&from, "drawn", (double) job.masked * chains);
   job.alpha_from = weft_record_doubles(&from, "alpha", 4.0 * chains);
   job.beta_from = weft_record_doubles(&from, "beta", 4.0 * chains);
   job.best_from = weft_record_doubles(&from, "best", chains);
@@ -376,6 +389,9 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   int *best_z[2] = { put_integers(out, "best_row", n[0] * chains), put_integers(out, "best_col", n[1] * chains) };
   int *upper = put_integers(out, "upper", (R_xlen_t) job.words * chains);
   int *best_upper = put_integers(out, "best_upper", (R_xlen_t) job.words * chains);
+  int *drawn = put_integers(out, "drawn", (R_xlen_t) job.masked * chains);
+  job.blocks = (job.done + job.sweeps - 1) / job.trace.block - job.done / job.trace.block + 1;
+  job.trace.expected = put_doubles(out, "expected", (R_xlen_t) (job.masked * job.blocks));
   double *alpha = put_doubles(out, "alpha", 4 * chains), *beta = put_doubles(out, "beta", 4 * chains);
   double *best = put_doubles(out, "best", chains), *stages = put_doubles(out, "stages", WEFT_IRM_STAGES);
   job.trace.log_posterior = put_doubles(out, "log_posterior", steps);
@@ -391,6 +407,7 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   memset(job.chain, 0, (size_t) chains * sizeof(weft_irm_chain));
   for (int c = 0; c < chains; c++) {
     job.chain[c].upper = upper + c * job.words;
+    job.chain[c].drawn = drawn + c * job.masked;
     job.chain[c].best_upper = best_upper + c * job.words;
     for (int mode = 0; mode < 2; mode++) {
       job.chain[c].z[mode] = z[mode] + c * n[mode];
@@ -417,11 +434,9 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 
 typedef struct {
   graph_job of;
-  uint64_t key;
-  int32_t k[2];
-  int chains, nested, degrees;
-  int32_t *z[2], *upper;
-  int64_t words;
+  weft_irm_model model;
+  int chains;
+  int32_t *z[2], *upper, *drawn;
 } start_job;
 
 static weft_status start(weft_ctx *ctx, const weft_backend *backend, const weft_irm_graph *graph, void *data)
@@ -429,36 +444,26 @@ static weft_status start(weft_ctx *ctx, const weft_backend *backend, const weft_
   start_job *job = data;
   weft_status st = WEFT_OK;
   (void) backend;
+  if (job->model.nested)
+    return weft_irm_nested_starts(ctx, graph, &job->model, job->chains, job->z, job->upper, job->drawn);
   for (int c = 0; c < job->chains; c++) {
     int32_t *const z[2] = { job->z[0] + (int64_t) c * graph->n[0], job->z[1] + (int64_t) c * graph->n[1] };
-    if (job->nested)
-      WEFT_TRY(weft_irm_nested_start(ctx, graph, job->degrees, job->key, job->k, (uint32_t) c, z,
-                                     job->upper + c * job->words));
-    else
-      WEFT_TRY(weft_irm_start(ctx, graph, job->key, job->k, (uint32_t) c, z));
+    WEFT_TRY(weft_irm_start(ctx, graph, job->model.key, job->model.k, (uint32_t) c, z));
   }
 done:
   return st;
 }
 
-/* plan: clusters (two numbers), chains, key, nested, degrees. Labels from 0 of all chains: row, col; of nested groups
- * the levels above, too: upper. */
-SEXP C_weft_irm_start(SEXP graph, SEXP plan, SEXP control)
+/* model: as for running, with the limits of the start. Labels from 0 of all chains: row, col; of nested groups also the
+ * levels above, upper, and the counts of missing pairs, drawn. */
+SEXP C_weft_irm_start(SEXP graph, SEXP model, SEXP chains, SEXP control)
 {
-  weft_record given = weft_record_open(plan, "plan");
-  const double *k = weft_record_doubles(&given, "clusters", 2);
-  start_job job = { .of = { source_of(graph), start },
-                    .key = weft_record_key(&given, "key"),
-                    .k = { (int32_t) k[0], (int32_t) k[1] },
-                    .chains = weft_record_integer(&given, "chains"),
-                    .nested = weft_record_flag(&given, "nested"),
-                    .degrees = weft_record_flag(&given, "degrees") };
-  weft_record_close(&given);
+  start_job job = { .of = { source_of(graph), start }, .model = model_of(model), .chains = Rf_asInteger(chains) };
   const graph_source *source = &job.of.source;
-  const int one_mode = source->type != WEFT_IRM_BIPARTITE;
-  job.words = job.nested ? weft_irm_nested_words(job.k) : 0;
-  SEXP out = PROTECT(WEFT_NAMED_LIST("row", "col", "upper"));
-  job.upper = put_integers(out, "upper", (R_xlen_t) job.words * job.chains);
+  const int one_mode = source->type != WEFT_IRM_BIPARTITE, nested = job.model.nested;
+  SEXP out = PROTECT(WEFT_NAMED_LIST("row", "col", "upper", "drawn"));
+  job.upper = put_integers(out, "upper", nested ? (R_xlen_t) weft_irm_nested_words(job.model.k) * job.chains : 0);
+  job.drawn = put_integers(out, "drawn", nested ? (R_xlen_t) source->missing.count * job.chains : 0);
   job.z[0] = put_integers(out, "row", (R_xlen_t) source->links.n[0] * job.chains);
   job.z[1] = put_integers(out, "col", one_mode ? 0 : (R_xlen_t) source->links.n[1] * job.chains);
   WEFT_RUN_RETURN(out, control, with_graph, &job);
@@ -541,8 +546,8 @@ SEXP C_weft_irm_log_posterior(SEXP graph, SEXP partition, SEXP prior, SEXP contr
 
 typedef struct {
   graph_job of;
-  int degrees;
-  int32_t k[2], *z[2];
+  weft_irm_model model;
+  int32_t *z[2];
   const int32_t *upper;
   double length;
 } length_job;
@@ -551,21 +556,19 @@ static weft_status length_of(weft_ctx *ctx, const weft_backend *backend, const w
 {
   length_job *job = data;
   (void) backend;
-  return weft_irm_nested_length(ctx, graph, job->degrees, job->k, job->z, job->upper, &job->length);
+  return weft_irm_nested_length(ctx, graph, &job->model, job->z, job->upper, &job->length);
 }
 
-/* partition: row, col (labels from 0), upper (or NULL), clusters (two limits), degrees. The description length. */
-SEXP C_weft_irm_nested_length(SEXP graph, SEXP partition, SEXP control)
+/* partition: row, col (labels from 0), upper (or NULL). The description length. */
+SEXP C_weft_irm_nested_length(SEXP graph, SEXP model, SEXP partition, SEXP control)
 {
   weft_record given = weft_record_open(partition, "partition");
-  length_job job = { .of = { source_of(graph), length_of }, .degrees = weft_record_flag(&given, "degrees") };
+  length_job job = { .of = { source_of(graph), length_of }, .model = model_of(model) };
   const graph_source *source = &job.of.source;
-  const double *k = weft_record_doubles(&given, "clusters", 2);
   const double cols = source->type == WEFT_IRM_BIPARTITE ? (double) source->links.n[1] : 0;
-  for (int mode = 0; mode < 2; mode++) job.k[mode] = (int32_t) k[mode];
   job.z[0] = (int32_t *) weft_record_integers(&given, "row", (double) source->links.n[0]);
   job.z[1] = (int32_t *) weft_record_integers(&given, "col", cols);
-  job.upper = weft_record_integers_or_null(&given, "upper", (double) weft_irm_nested_words(job.k));
+  job.upper = weft_record_integers_or_null(&given, "upper", (double) weft_irm_nested_words(job.model.k));
   weft_record_close(&given);
   weft_glue_run(control, with_graph, &job);
   return Rf_ScalarReal(job.length);

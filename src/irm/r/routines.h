@@ -7,11 +7,11 @@
   R(C_weft_irm_joined, 2) \
   R(C_weft_irm_prepared, 2) \
   R(C_weft_irm_prepared_end, 1) \
-  R(C_weft_irm_start, 3) \
+  R(C_weft_irm_start, 4) \
   R(C_weft_irm_run, 5) \
   R(C_weft_irm_blocks, 3) \
   R(C_weft_irm_log_posterior, 4) \
-  R(C_weft_irm_nested_length, 3) \
+  R(C_weft_irm_nested_length, 4) \
   R(C_weft_irm_nearest, 3) \
   R(C_weft_irm_numbers, 1) \
   R(C_weft_irm_saved_read, 1) \

@@ -53,6 +53,18 @@ done:
   return st;
 }
 
+static void count_factorials(irm_nested *t)
+{
+  for (int64_t i = 0; i < t->n && t->degrees; i++)
+    for (int d = 0; d <= t->directed; d++) t->constant -= irm_log_factorial(t, t->degree[d][i]);
+}
+
+void irm_nested_read_degrees(irm_nested *t)
+{
+  irm_degrees_read(t);
+  count_factorials(t);
+}
+
 /* Each level from the second on has room for half as many groups as the one below. */
 weft_status irm_nested_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, int degrees,
                             const int32_t k[2], uint64_t key, uint32_t chain, irm_nested *out)
@@ -81,8 +93,7 @@ weft_status irm_nested_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_gra
   WEFT_TAKE(t->order, arena, (size_t) t->n + (size_t) t->level[0].k);
   WEFT_TAKE(t->side, arena, (size_t) t->n + (size_t) t->level[0].k);
   WEFT_TRY(irm_terms_make(arena, t));
-  for (int64_t i = 0; i < t->n && degrees; i++)
-    for (int d = 0; d <= t->directed; d++) t->constant -= irm_log_factorial(t, t->degree[d][i]);
+  count_factorials(t);
 done:
   return st;
 }

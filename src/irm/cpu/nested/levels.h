@@ -74,6 +74,8 @@ typedef struct irm_nested {
 /* Room for `k` groups of each type at level 0. */
 weft_status irm_nested_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, int degrees,
                             const int32_t k[2], uint64_t key, uint32_t chain, irm_nested *out);
+/* Degrees and what else depends on the links of t->graph alone, which may be other ones now. */
+void irm_nested_read_degrees(irm_nested *t);
 /* Labels of level 0 (rows, columns) and of those above, which may be NULL: one group per type. Lists are in the order
  * of labels afterwards, so that what follows depends on nothing else. poll may be NULL. */
 weft_status irm_nested_set(weft_ctx *poll, irm_nested *t, int32_t *const z[2], const int32_t *upper);
@@ -83,6 +85,13 @@ void irm_nested_get(const irm_nested *t, int32_t *const z[2], int32_t *upper);
 /* Description length; and the part of it that the levels from `l` on have. */
 double irm_nested_length(const irm_nested *t);
 double irm_nested_length_above(const irm_nested *t, int l);
+
+static inline int irm_has_missing(const weft_irm_graph *graph)
+{
+  for (int64_t i = 0; graph->self_pair && i < graph->n[0]; i++)
+    if (!graph->self_pair[i]) return 1;
+  return graph->missing_count[0] > 0;
+}
 
 static inline int irm_type_of(const irm_level *level, int32_t r) { return r >= level->split; }
 static inline int irm_node_type(const irm_nested *t, int l, int32_t i)

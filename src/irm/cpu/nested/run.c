@@ -5,15 +5,21 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "irm/cpu/nested/ascent.h"
+#include "irm/cpu/nested/masked.h"
 #include "irm/cpu/nested/run.h"
 #include "irm/cpu/nested/large/slices.h"
 
 /* Links up to which chains run side by side, with polls only when all have made a sweep or a round of a descent. */
 #define SMALL_GRAPH 3e5
+/* What a masked pair counts as. */
+#define MASKED_WORK 4
 /* Sweeps from one descent to the next, and rounds of it; sweeps with all proposals, then only one in LATER_SHARE. */
 enum { DESCENT_EVERY = 10, DESCENT_ROUNDS = 6, FIRST_ROUNDS = 20, EARLY_SWEEPS = 60, LATER_SHARE = 5 };
 /* A sweep of a small graph visits its nodes until there were this many visits, at most MAX_REPEATS times. */
 enum { MIN_VISITS = 10000, MAX_REPEATS = 40 };
+
+/* The stream of draws for a given partition; chains have their numbers. */
+#define GIVEN_STREAM 0x7fffffffu
 
 static void keep_best(irm_nested *t, weft_irm_chain *chain, double value)
 {
@@ -24,18 +30,38 @@ static void keep_best(irm_nested *t, weft_irm_chain *chain, double value)
   memcpy(chain->best_beta, chain->beta, sizeof chain->beta);
 }
 
-/* The state of a chain at the beginning of a sweep. */
-static weft_status begin_sweep(weft_ctx *poll, irm_nested *t, const weft_irm_chain *chain, int64_t sweep)
+/* The state that a chain's labels and drawn links say. */
+static weft_status set_state(weft_ctx *poll, irm_nested *t, irm_masked *masked, const weft_irm_chain *chain)
+{
+  if (masked->count) irm_masked_begin(t, masked, chain->drawn);
+  return irm_nested_set(poll, t, chain->z, chain->upper);
+}
+
+static weft_status begin_sweep(weft_ctx *poll, irm_nested *t, irm_masked *masked, const weft_irm_chain *chain,
+                               int64_t sweep)
 {
   t->rng.stream = chain->number;
   t->sweep = sweep;
   t->counter = 0;
-  return irm_nested_set(poll, t, chain->z, chain->upper);
+  return set_state(poll, t, masked, chain);
+}
+
+/* Keeps the partition that a descent has come to, if it is the best; the sample comes back but in the first sweep. */
+static weft_status end_descent(weft_ctx *poll, irm_nested *t, irm_masked *masked, weft_irm_chain *chain, int64_t sweep)
+{
+  weft_status st = WEFT_OK;
+  if (masked->count) WEFT_TRY(irm_masked_draw(poll, t, masked, masked->other));
+  keep_best(t, chain, masked->count ? masked->value : -irm_nested_length(t));
+  if (sweep == 1) irm_nested_get(t, chain->z, chain->upper);
+  WEFT_TRY(set_state(poll, t, masked, chain));
+done:
+  return st;
 }
 
 /* Looks for the best partition near each sample; all chains make a round between two polls. The first sweep begins at
  * it. */
-static weft_status descend(weft_ctx *ctx, irm_nested *t, int chains, weft_irm_chain *chain, int64_t sweep)
+static weft_status descend(weft_ctx *ctx, irm_nested *t, irm_masked *masked, int chains, weft_irm_chain *chain,
+                           int64_t sweep)
 {
   weft_status st = WEFT_OK;
   const int rounds = sweep == 1 ? FIRST_ROUNDS : DESCENT_ROUNDS;
@@ -53,17 +79,14 @@ static weft_status descend(weft_ctx *ctx, irm_nested *t, int chains, weft_irm_ch
     if (!left) break;
     WEFT_TRY(weft_poll(ctx, round, rounds));
   }
-  for (int c = 0; c < chains; c++) {
-    keep_best(&t[c], &chain[c], -irm_nested_length(&t[c]));
-    if (sweep == 1) irm_nested_get(&t[c], chain[c].z, chain[c].upper);
-    WEFT_TRY(irm_nested_set(ctx, &t[c], chain[c].z, chain[c].upper));
-  }
+  for (int c = 0; c < chains; c++) WEFT_TRY(end_descent(ctx, &t[c], &masked[c], &chain[c], sweep));
 done:
   return st;
 }
 
 /* The sweep itself, from a chain's labels to its labels. */
-static weft_status one_sweep(weft_ctx *poll, irm_nested *t, const weft_irm_model *model, weft_irm_chain *chain)
+static weft_status one_sweep(weft_ctx *poll, irm_nested *t, irm_masked *masked, const weft_irm_model *model,
+                             weft_irm_chain *chain)
 {
   weft_status st = WEFT_OK;
   const int attempts = t->sweep <= EARLY_SWEEPS ? model->attempts : (model->attempts + LATER_SHARE - 1) / LATER_SHARE;
@@ -79,6 +102,7 @@ static weft_status one_sweep(weft_ctx *poll, irm_nested *t, const weft_irm_model
     }
   }
   irm_nested_get(t, chain->z, chain->upper);
+  if (masked->count) WEFT_TRY(irm_masked_draw(poll, t, masked, chain->drawn));
 done:
   return st;
 }
@@ -95,12 +119,12 @@ static void relabel(const int32_t *z, int64_t n, int32_t k, int32_t *names, int3
 }
 
 /* Writes row `row` of the chain's traces, and in every thin-th sweep the labels. */
-static void record(irm_nested *t, weft_irm_chain *chain, const weft_irm_trace *trace, int c, int64_t row, int64_t rows,
-                   int64_t sweep, int64_t done)
+static void record(irm_nested *t, const irm_masked *masked, weft_irm_chain *chain, const weft_irm_trace *trace, int c,
+                   int64_t row, int64_t rows, int64_t sweep, int64_t done)
 {
   const size_t at = (size_t) c * (size_t) rows + (size_t) row;
   const int modes = t->bipartite ? 2 : 1;
-  const double value = -irm_nested_length(t);
+  const double value = masked->count ? masked->value : -irm_nested_length(t);
   trace->log_posterior[at] = value;
   keep_best(t, chain, value);
   for (int mode = 0; mode < modes; mode++) {
@@ -112,6 +136,8 @@ static void record(irm_nested *t, weft_irm_chain *chain, const weft_irm_trace *t
     trace->alpha[slot] = which < modes ? chain->alpha[which] : 0;
     trace->beta[slot] = chain->beta[which];
   }
+  double *expected = trace->expected + masked->count * ((sweep - 1) / trace->block - done / trace->block);
+  for (int64_t m = 0; m < masked->count; m++) expected[m] += masked->expected[m];
   if (sweep % trace->thin) return;
   const int64_t slot = sweep / trace->thin - done / trace->thin - 1;
   for (int mode = 0; mode < modes; mode++) {
@@ -127,28 +153,32 @@ weft_status weft_irm_nested_run(weft_ctx *ctx, const weft_irm_graph *graph, cons
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const double links = (double) graph->link_count[0];
+  const double links = (double) graph->link_count[0] + MASKED_WORK * (double) graph->missing_count[0];
   const int lanes = links < SMALL_GRAPH && ctx->threads > 1 ? chains : 1;
   irm_nested *t;
+  irm_masked *masked;
   memset(trace->stages, 0, sizeof trace->stages);
   WEFT_TAKE(t, &mem, (size_t) lanes);
+  WEFT_TAKE(masked, &mem, (size_t) lanes);
   for (int c = 0; c < lanes; c++) {
     WEFT_TRY(irm_nested_make(ctx, &mem, graph, model->degrees, model->k, model->key, chain[c].number, &t[c]));
-    WEFT_TRY(irm_slices_make(&mem, &t[c], lanes == 1 ? ctx->threads : 1));
+    WEFT_TRY(irm_masked_make(&mem, graph, &masked[c]));
+    if (!masked[c].count) WEFT_TRY(irm_slices_make(&mem, &t[c], lanes == 1 ? ctx->threads : 1));
   }
   for (int64_t row = 0; row < sweeps; row++) {
     const int64_t sweep = done + row + 1;
     WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));
     for (int first = 0; first < chains; first += lanes) {
-      for (int c = 0; c < lanes; c++) WEFT_TRY(begin_sweep(ctx, &t[c], &chain[first + c], sweep));
-      if (sweep % DESCENT_EVERY == 1) WEFT_TRY(descend(ctx, t, lanes, chain + first, sweep));
+      for (int c = 0; c < lanes; c++) WEFT_TRY(begin_sweep(ctx, &t[c], &masked[c], &chain[first + c], sweep));
+      if (sweep % DESCENT_EVERY == 1) WEFT_TRY(descend(ctx, t, masked, lanes, chain + first, sweep));
       if (lanes == 1) {
-        WEFT_TRY(one_sweep(ctx, t, model, &chain[first]));
+        WEFT_TRY(one_sweep(ctx, t, masked, model, &chain[first]));
       } else {
         WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 1000 * links), dynamic)
-        for (int c = 0; c < chains; c++) one_sweep(NULL, &t[c], model, &chain[c]);
+        for (int c = 0; c < chains; c++) one_sweep(NULL, &t[c], &masked[c], model, &chain[c]);
       }
-      for (int c = 0; c < lanes; c++) record(&t[c], &chain[first + c], trace, first + c, row, sweeps, sweep, done);
+      for (int c = 0; c < lanes; c++)
+        record(&t[c], &masked[c], &chain[first + c], trace, first + c, row, sweeps, sweep, done);
     }
   }
 done:
@@ -156,17 +186,52 @@ done:
   return st;
 }
 
-weft_status weft_irm_nested_length(weft_ctx *ctx, const weft_irm_graph *graph, int degrees, const int32_t k[2],
+/* All chains start with the same counts of missing pairs, but each with groups of its own. */
+weft_status weft_irm_nested_starts(weft_ctx *ctx, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
+                                   int32_t *const z[2], int32_t *upper, int32_t *drawn)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  irm_masked masked;
+  WEFT_TRY(irm_masked_make(&mem, graph, &masked));
+  if (masked.count) WEFT_TRY(irm_masked_guess(ctx, &masked, drawn));
+  if (masked.count) irm_masked_fill(&masked, drawn);
+  for (int c = 0; c < chains; c++) {
+    int32_t *const own[2] = { z[0] + c * graph->n[0], z[1] + c * graph->n[1] };
+    if (c && masked.count) memcpy(drawn + c * masked.count, drawn, (size_t) masked.count * sizeof *drawn);
+    WEFT_TRY(weft_irm_nested_start(ctx, masked.count ? &masked.graph : graph, model->degrees, model->key, model->k,
+                                   (uint32_t) c, own, upper + c * weft_irm_nested_words(model->k)));
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* Scans of a given partition's masked pairs that only settle, and those that the estimate is from. */
+enum { SETTLING_SCANS = 4, SCANS = 8 };
+
+/* With missing pairs: from the mean of the estimates of several scans. */
+weft_status weft_irm_nested_length(weft_ctx *ctx, const weft_irm_graph *graph, const weft_irm_model *model,
                                    int32_t *const z[2], const int32_t *upper, double *length)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   irm_nested *t;
+  irm_masked masked;
+  double sum = 0, first = 0;
   WEFT_TAKE(t, &mem, 1);
-  WEFT_TRY(irm_nested_make(ctx, &mem, graph, degrees, k, 0, 0, t));
-  WEFT_TRY(irm_slices_make(&mem, t, ctx->threads));
-  WEFT_TRY(irm_nested_set(ctx, t, z, upper));
-  *length = irm_nested_length(t);
+  WEFT_TRY(irm_nested_make(ctx, &mem, graph, model->degrees, model->k, model->key, GIVEN_STREAM, t));
+  WEFT_TRY(irm_masked_make(&mem, graph, &masked));
+  if (!masked.count) WEFT_TRY(irm_slices_make(&mem, t, ctx->threads));
+  for (int scan = 0; scan < (masked.count ? SETTLING_SCANS + SCANS : 0); scan++) {
+    irm_masked_begin(t, &masked, masked.drawn);
+    WEFT_TRY(irm_nested_set(ctx, t, z, upper));
+    WEFT_TRY(irm_masked_draw(ctx, t, &masked, masked.drawn));
+    if (scan == SETTLING_SCANS) first = masked.value;
+    if (scan >= SETTLING_SCANS) sum += weft_exp(masked.value - first);
+  }
+  if (!masked.count) WEFT_TRY(irm_nested_set(ctx, t, z, upper));
+  *length = masked.count ? -first - weft_log(sum / SCANS) : irm_nested_length(t);
 done:
   weft_arena_end(&mem);
   return st;

@@ -23,9 +23,9 @@ static double dilogarithm(double x)
   return sum;
 }
 
-/* log q(e, n) for n <= e: exact for small e; else Szekeres' law log q = f(u) - log e + √e g(u), u = n / √e, from a
+/* Exact for small e; else Szekeres' law log q = f(u) - log e + √e g(u), u = n / √e, from a
  * grid by cubic interpolation; for few parts C(e - 1, n - 1) / n!. */
-static double log_partitions(const irm_nested *t, int64_t e, int64_t n)
+double irm_log_partitions(const irm_nested *t, int64_t e, int64_t n)
 {
   double u, at, x, sum = 0, root = sqrt((double) e);
   if (n > e) n = e;
@@ -83,11 +83,12 @@ weft_status irm_terms_make(weft_arena *arena, irm_nested *t)
   WEFT_TAKE(t->log_factorial, arena, (size_t) t->table);
   for (int64_t x = 0; x < t->table; x++) t->log_factorial[x] = irm_log_gamma((double) x + 1);
   if (!t->degrees) return st;
-  t->exact = t->ends + 1 < MAX_PARTS ? t->ends + 1 : MAX_PARTS;
+  const int grows = irm_has_missing(t->graph); /* links that are drawn come and go */
+  t->exact = t->ends + 1 < MAX_PARTS && !grows ? t->ends + 1 : MAX_PARTS;
   WEFT_TAKE(t->parts, arena, (size_t) (t->exact * t->exact));
   for (int d = 0; d < 2; d++) WEFT_TAKE(t->law[d], arena, LAW_POINTS);
   make_parts(t);
-  if (t->ends >= t->exact) make_law(t);
+  if (t->ends >= t->exact || grows) make_law(t);
 done:
   return st;
 }
@@ -102,7 +103,7 @@ double irm_group_term(const irm_nested *t, int64_t out, int64_t in, int64_t n)
   double sum;
   if (!n) return 0;
   if (!t->degrees) return (double) (t->directed ? out + in : out) * weft_log((double) n);
-  sum = irm_log_factorial(t, out) + log_partitions(t, out, n) + irm_log_factorial(t, n);
-  if (t->directed) sum += irm_log_factorial(t, in) + log_partitions(t, in, n) + irm_log_factorial(t, n);
+  sum = irm_log_factorial(t, out) + irm_log_partitions(t, out, n) + irm_log_factorial(t, n);
+  if (t->directed) sum += irm_log_factorial(t, in) + irm_log_partitions(t, in, n) + irm_log_factorial(t, n);
   return sum;
 }

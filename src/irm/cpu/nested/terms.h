@@ -8,6 +8,8 @@
 
 /* Tables of log factorials and partitions, in `arena`; t->ends, t->n and level 0 are there. */
 weft_status irm_terms_make(weft_arena *arena, irm_nested *t);
+/* log q(e, n). */
+double irm_log_partitions(const irm_nested *t, int64_t e, int64_t n);
 /* n nodes in `groups` groups. */
 double irm_partition_term(const irm_nested *t, int64_t n, int64_t groups);
 /* A group of level 0 with these ends and nodes, without the counts of its degrees. */
