@@ -41,7 +41,7 @@ install_object <- function(from, sha256, ask, root, quiet) {
 cuda_major <- 13L
 
 agreed_to_object <- function(from, ask) {
-  message(sprintf("This will fetch weft's CUDA object (some 50 MB) from %s.", from))
+  message(sprintf("This will fetch weft's CUDA object (some 15 MB) from %s.", from))
   if (!ask) return(TRUE)
   if (!interactive()) abort_input("`weft_install_cuda()` asks before it downloads anything.",
                                   i = "In a script, use `weft_install_cuda(ask = FALSE)`.")

@@ -3,7 +3,7 @@
 # A double matrix with finite coordinates.
 kernel_points <- function(x, arg) checked_points(x, arg)$points
 
-# The same with its points_range(), since points may be so many that another pass over them counts.
+# Also returns points_range(), because another pass over many points takes long.
 # digest: also with their digest.
 checked_points <- function(x, arg, digest = FALSE) {
   source <- as_source(x, NULL, arg)
@@ -52,7 +52,7 @@ points_range <- function(x) .Call(C_weft_kernel_range, x, control_of_size(length
 # list(range, digest): the same with a digest of the numbers.
 points_facts <- function(x) .Call(C_weft_kernel_facts, x, control_of_size(length(x)))
 
-# For passes over so many numbers: below 32 MB on one thread, since to wake the others takes longer, with a control
+# For passes over `count` numbers: below 32 MB on one thread, since to wake the others takes longer, with a control
 # that is made once: such calls are many and short.
 control_of_size <- function(numbers) {
   if (is.null(one_thread$control)) one_thread$control <- run_control("cpu", 1L, FALSE)
@@ -64,7 +64,7 @@ one_thread <- new.env(parent = emptyenv())
 # The greatest distance from 0 of a coordinate.
 points_reach <- function(...) max(0, vapply(list(...), function(x) range_reach(points_range(x)), 0))
 
-# The same of points_range(): of no points, 0.
+# As points_range() returns it; 0 if there are no points.
 range_reach <- function(range) max(0, abs(range[1:2, is.finite(range[1L, ])]))
 
 # A matrix, or NULL for 1 each: as many ones as there are points are only made where they are needed.

@@ -2,7 +2,7 @@
 # Builds the CUDA object for all devices, compute capability 7.5 to 12.0 and PTX. The CUDA runtime is in it; NVIDIA's
 # other libraries are not, and are opened when they are needed. Writes an archive of the object and of the key of its
 # sources, and the archive's SHA-256, for weft_install_cuda(from = ).
-# Usage: tools/gpu-object.sh FOLDER [capabilities]     minutes: 15 of processor; JOBS=8 builds in parallel
+# Usage: tools/gpu-object.sh FOLDER [capabilities]     minutes: 25 of processor; JOBS=8 builds in parallel
 set -eu
 folder=$1; arch=${2:-all}
 mkdir -p "$folder"; folder=$(cd "$folder" && pwd)

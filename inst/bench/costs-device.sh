@@ -1,5 +1,5 @@
 #!/bin/sh
-# What calls on a device cost beside their work: sh inst/bench/costs-device.sh, in the source folder, with weft
+# The costs of calls on a device beside their work: sh inst/bench/costs-device.sh, in the source folder, with weft
 # installed in .lib with CUDA and WEFT_TESTS=yes. On one H100 about six minutes: tests of what opens libraries and of
 # densities (two), memcheck of principal components (two), first calls in fresh processes (one and a half), densities
 # moved by their score, densities on a grid (half a minute).

@@ -51,7 +51,7 @@ typedef struct weft_kernel_task {
   size_t trial;        /* 0: all groups of queries are summed; else only this many, to count their work */
   double budget;       /* 0, or work: a walk that would still need more is abandoned */
   const double *costs; /* with a budget: work of each count of WEFT_WALK_COSTS */
-  /* Of lines alone: */
+  /* Only for lines: */
   const double *range; /* NULL, or the least and the greatest reference */
   /* Of grids and meshes alone: */
   int columns; /* points lie as R has them, x[j * n + i], without low parts */

@@ -44,7 +44,7 @@ weft_status weft_open_solver(weft_ctx *ctx);
 weft_status weft_open_sparse(weft_ctx *ctx);
 
 /* Opens cuBLAS, the device and the handle of a call's own thread, on a thread of beside.c: the library while the call
- * opens the device. What fails here is tried again by the call, which reports it. */
+ * opens the device. The call tries again if this fails, and reports it. */
 void weft_blas_beside(int device);
 /* The cuBLAS handle of this host thread of a call, made once per process and device, on this stream. */
 weft_status weft_blas_handle(weft_ctx *ctx, cudaStream_t stream, cublasHandle_t *out);

@@ -1,4 +1,4 @@
-/* What packed panels have in common, whoever makes them; see packed.h. */
+/* Functions for packed panels of any origin; see packed.h. */
 #include <string.h>
 #include "core/device/packed.h"
 

@@ -31,7 +31,7 @@ weft_status weft_resident_add(weft_ctx *ctx, const weft_device_ops *ops, weft_re
 /* Gives all memory back, on devices too. */
 void weft_resident_end(weft_resident *x);
 
-/* What is made of it: columns (rising; NULL: all), what each row's values are divided by (NULL: nothing), whether log1p
+/* How it is read: columns (rising; NULL: all), what each row's values are divided by (NULL: nothing), whether log1p
  * follows; the panels of one part, or of all. */
 typedef struct weft_resident_choice {
   const weft_resident *of;

@@ -221,7 +221,7 @@ typedef struct {
   weft_irm_graph *out;
 } prepare_job;
 
-/* What fails, or is interrupted, gives its memory back at once and not as R collects the pointer. */
+/* Gives its memory back at once if it fails or is interrupted, not when R collects the pointer. */
 static weft_status prepare(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   prepare_job *job = data;

@@ -253,7 +253,7 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
   return data;
 }
 
-/* What fetching took is given back, however the work ended. */
+/* Memory of fetching is given back, however the work ended. */
 static weft_status ended(const weft_pca_data *data, weft_status st)
 {
   if (data->kept) weft_packed_end(&((weft_resident_choice *) data->source)->to);

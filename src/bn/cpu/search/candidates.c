@@ -1,6 +1,7 @@
 /* Candidate parents for a search of many nodes; see search.h. Each node's own greedy search over all nodes finds
- * what belongs around it: its parents, its children, and parents of these. What scores or fits best alone joins them.
- * If one node is a candidate of another, the other becomes a candidate of the first, too, where that is allowed. */
+ * what belongs around it: its parents, its children, and parents of these. Nodes that score or fit best alone join
+ * them. If one node is a candidate of another, the other becomes a candidate of the first, too, where that is allowed.
+ */
 #include <string.h>
 #include "core/numbers/topk.h"
 #include "bn/cpu/search/candidates.h"

@@ -10,7 +10,7 @@
 
 #define TIE_UNITS 8 /* scores that are equal mathematically may differ by so much */
 #define KICKED 5    /* nodes that a kick moves, at most */
-#define SCANNED 8   /* a node of a list that is sorted takes as long as so many nodes of an order that is scanned */
+#define SCANNED 8   /* sorting a node of a list takes as long as scanning 8 nodes of an order */
 
 weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                  weft_bn_trees *trees, size_t number, weft_bn_climber *out)

@@ -1,7 +1,7 @@
 /* Pairs of nodes to canonical lists, by threads; see edges_by_row.h.
  *
  * The entries of each row are counted and put together, a range of rows per thread, which looks at all pairs; then the
- * rows are sorted one by one, and duplicates added up. What comes out depends on neither order nor threads. */
+ * rows are sorted one by one, and duplicates added up. The result depends on neither order nor threads. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/call/parallel.h"
@@ -85,7 +85,8 @@ static int is_listed(const weft_irm_edges *list, int64_t i, int32_t j)
   return low < (int64_t) list->start[i + 1] && list->to[low] == j;
 }
 
-/* Sorts row i, adds up duplicates, and drops what is not wanted. What is left; -1 - column where counts are too large.
+/* Sorts row i, adds up duplicates, and drops unwanted pairs. Returns how many are left, or -1 - column where counts are
+ * too large.
  */
 static int64_t tidy_row(entry *row, int64_t count, int64_t i, int drop_diagonal, const weft_irm_edges *missing)
 {

@@ -1,4 +1,4 @@
-/* What moving nodes or groups changes; see changes.h. */
+/* Moves of nodes and groups; see changes.h. */
 #include "irm/cpu/nested/changes.h"
 #include "irm/cpu/nested/degrees.h"
 #include "irm/cpu/nested/lists.h"

@@ -1,4 +1,4 @@
-/* What moving nodes or groups changes: the description length, and the state. */
+/* Moves of nodes and groups: how they change the description length and the state. */
 #pragma once
 
 #include "irm/cpu/nested/levels.h"

@@ -5,7 +5,7 @@
 
 /* Degrees, their classes, room for the counts, and what the description length has of the degrees alone. */
 weft_status irm_degrees_make(weft_ctx *poll, weft_arena *arena, irm_nested *state);
-/* The same of the links that the graph has now, where some are drawn (masked.c): in the room that is there. */
+/* Reads degrees and classes again after links were drawn (masked.c), in the room that is there. */
 void irm_degrees_read(irm_nested *state);
 /* Counts from the labels; and those of node i, whose label is s by now, as it goes from r to s. */
 void irm_degrees_count(irm_nested *state);

@@ -274,7 +274,7 @@ static void count_all_nodes(irm_nested *state)
 
 /* ---- weights of the counts of a pair ---- */
 
-/* What a pair's weights depend on, without its own links: groups of both ends at every level, links between these, ends
+/* The state around a pair, without its own links: groups of both ends at every level, links between these, ends
  * of links of the groups, and degrees. */
 typedef struct {
   const irm_nested *state;

@@ -11,7 +11,7 @@
 
 /* Links up to which chains run side by side, with polls only when all have made a sweep or a round of a descent. */
 #define SMALL_GRAPH 3e5
-/* What a masked pair counts as. */
+/* A masked pair takes as long as this many links. */
 #define MASKED_WORK 4
 /* Sweeps from one descent to the next, and rounds of it; sweeps with all proposals, then only one in LATER_SHARE. */
 enum { DESCENT_EVERY = 10, DESCENT_ROUNDS = 6, FIRST_ROUNDS = 20, EARLY_SWEEPS = 60, LATER_SHARE = 5 };

@@ -341,8 +341,9 @@ done:
 
 /* ---- errors ---- */
 
-/* The error of a sum relative to the sum of its weights: the scheme's, and that of rounding places, in bandwidths at
- * most 1.5 eps of the extent when they are counted in nodes, and .5 eps where points come without their low parts. */
+/* The error of a sum relative to the sum of its weights: the scheme's, and the error of rounding places, in bandwidths
+ * at most 1.5 eps of the extent when they are counted in nodes, and .5 eps where points come without their low parts.
+ */
 double weft_mesh_error(const weft_mesh *mesh)
 {
   const double d = (double) mesh->d;
