@@ -35,8 +35,8 @@ rest_damage_cases <- function(only = NULL) {
     left_out = gene_network(data$genes$x[1:6, ], data$genes$class[1:6], seed = 1, run = weft_run(progress = FALSE)),
     line = kde(data$numbers[, 1L], 0.5)
   ))
-  here <- c("weft_bn_features", "weft_bn_search", "weft_irm", "weft_irm_shards", "weft_kde",
-            "weft_kernel_regression", "weft_gp", "weft_kernel_pca", "weft_kernel_tree", "weft_quality", "weft_gene_network", "weft_outliers",
+  here <- c("weft_bn_features", "weft_bn_search", "weft_irm", "weft_irm_shards", "weft_kde", "weft_kernel_regression",
+            "weft_gp", "weft_kernel_pca", "weft_kernel_tree", "weft_quality", "weft_gene_network", "weft_outliers",
             "weft_gene_sets", "weft_store", "weft_cells", "weft_ranking", "weft_clusters", "weft_modules")
   results <- c(fits[here], made)
   if (!is.null(only)) results <- results[only]

@@ -143,4 +143,3 @@ test_that("too many hidden pairs are an error with the limit", {
   expect_error(masked(A, "bipartite"), "There are 99 of 100", class = "weft_error_input")
   expect_error(masked(A, "bipartite"), "90 %", class = "weft_error_input")
 })
-
