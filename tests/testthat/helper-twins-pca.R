@@ -92,7 +92,7 @@ twins_pca <- function() {
     "pca, a store that stays" = list(tolerance = 1e-9, work = function(backend) kept_fits(backend, NULL)),
     "pca, a store that stays in parts" = list(tolerance = 1e-9,
                                               work = function(backend) kept_fits(backend, c(0, 0, 0))),
-    "pca, a store that stays, loose" = list(tolerance = 1e-5, work = function(backend) {
+    "pca, gram of a store that stays, loose" = list(tolerance = 1e-5, work = function(backend) {
       kept_fits(backend, sample(list(NULL, c(0, 0)), 1)[[1]], p = 530, tolerance = 1e-6) # a rough Gram matrix
     }),
     "pca, moments of packed blocks" = list(tolerance = 1e-12, work = function(backend) {
