@@ -2,7 +2,7 @@
 # finds in ten runs, with its seconds.
 # python3 irm-nested.py FOLDER nodes directed|undirected [runs]   FOLDER: links.csv, levels.csv (numbers from 0)
 # python3 irm-nested.py collection NAME FOLDER   writes a graph of graph-tool: links.csv, and nodes and kind
-# python3 irm-nested.py masked FOLDER nodes KIND runs   links.csv without the pairs of held.csv, whose third column tells
+# python3 irm-nested.py masked FOLDER nodes KIND runs   links.csv without the pairs of held.csv; its third column tells
 # links from others: AUC of their probabilities by the best partition, each pair's by itself
 import sys, time, warnings
 import numpy as np

@@ -4,23 +4,10 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "irm/cpu/input/both_ways.h"
+#include "irm/cpu/input/edges_by_row.h"
 
 /* Rows' entries between two polls; nodes in a range, whose offsets stay in a processor's cache. */
 enum { POLL_LINKS = 1 << 24, RANGE = 65536 };
-
-/* The first entry of row i that is node j or a greater one. */
-static int64_t first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
-{
-  int64_t low = (int64_t) edges->start[i], high = (int64_t) edges->start[i + 1];
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (edges->to[middle] < j)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
 
 /* Counts (to NULL) or places, as entries of nodes low .. high - 1, the rows first .. last - 1 that have links to them.
  */
@@ -29,8 +16,8 @@ static void place_backward(const weft_irm_edges *edges, int64_t first, int64_t l
 {
   for (int64_t i = first; i < last; i++) {
     const int64_t end = (int64_t) edges->start[i + 1];
-    for (int64_t at = low ? first_from(edges, i, low) : (int64_t) edges->start[i]; at < end && edges->to[at] < high;
-         at++) {
+    for (int64_t at = low ? weft_irm_first_from(edges, i, low) : (int64_t) edges->start[i];
+         at < end && edges->to[at] < high; at++) {
       const int32_t j = edges->to[at];
       if (j == i) continue;
       if (to) to[next[j]] = (int32_t) i;
@@ -83,7 +70,7 @@ weft_status weft_irm_lists_make(weft_ctx *ctx, weft_arena *arena, const weft_irm
   WEFT_TRY(pass(ctx, edges, backward, next, NULL, NULL));
   WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 20 * (double) n), static)
   for (int64_t i = 0; i < n; i++) {
-    const int64_t own = first_from(edges, i, i), end = (int64_t) edges->start[i + 1];
+    const int64_t own = weft_irm_first_from(edges, i, i), end = (int64_t) edges->start[i + 1];
     start[i + 1] = next[i] + end - (int64_t) edges->start[i] - (own < end && edges->to[own] == i);
   }
   for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];

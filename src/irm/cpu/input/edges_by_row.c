@@ -26,20 +26,6 @@ static int listed(const weft_irm_edges *list, int64_t i, int32_t j, int64_t *at)
 #define MIN_COLUMNS 1024
 #define TURN_LINKS 8000000
 
-/* The first entry of row i at or after column j. */
-static int64_t first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
-{
-  int64_t low = (int64_t) edges->start[i], high = (int64_t) edges->start[i + 1];
-  while (low < high) {
-    const int64_t mid = low + (high - low) / 2;
-    if (edges->to[mid] < j)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low;
-}
-
 /* Counts (to NULL) or places the entries that rows `row` .. until-1 have in columns first .. last-1; next[j]: where the
  * column's next one goes. */
 static void turn_columns(const weft_irm_edges *edges, int64_t row, int64_t until, int64_t first, int64_t last,
@@ -47,7 +33,7 @@ static void turn_columns(const weft_irm_edges *edges, int64_t row, int64_t until
 {
   for (int64_t i = row; i < until; i++) {
     const int64_t end = (int64_t) edges->start[i + 1];
-    for (int64_t entry = first == 0 ? (int64_t) edges->start[i] : first_from(edges, i, first);
+    for (int64_t entry = first == 0 ? (int64_t) edges->start[i] : weft_irm_first_from(edges, i, first);
          entry < end && edges->to[entry] < last; entry++) {
       if (drop_diagonal && edges->to[entry] == i) continue;
       const int64_t at = next[edges->to[entry]]++;
@@ -124,7 +110,7 @@ static weft_status make_self(weft_ctx *ctx, weft_arena *arena, const weft_irm_ed
   WEFT_TAKE0(pair, arena, (size_t) links->n[0] + 1);
   WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 100 * (double) links->n[0]), static)
   for (int64_t i = 0; i < links->n[0]; i++) {
-    const int64_t own = first_from(links, i, i), unseen = first_from(missing, i, i);
+    const int64_t own = weft_irm_first_from(links, i, i), unseen = weft_irm_first_from(missing, i, i);
     if (own < (int64_t) links->start[i + 1] && links->to[own] == i) weight[i] = links->weight ? links->weight[own] : 1;
     pair[i] = !(unseen < (int64_t) missing->start[i + 1] && missing->to[unseen] == i);
   }
@@ -172,7 +158,7 @@ static const char *wrong_row(const check *must, const weft_irm_edges *edges, int
   if (must->type == WEFT_IRM_UNDIRECTED && to[first] < i)
     return "an undirected pair must be in the row of its smaller node";
   if (must->type != WEFT_IRM_BIPARTITE && !must->self) {
-    const int64_t own = first_from(edges, i, i);
+    const int64_t own = weft_irm_first_from(edges, i, i);
     if (own < last && to[own] == i) return "a node must not be paired with itself";
   }
   for (int64_t entry = first; entry < last && edges->weight; entry++) {

@@ -24,3 +24,17 @@ weft_status weft_irm_edges_append(weft_ctx *ctx, const weft_irm_edges *shard, in
 weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self,
                                 const weft_irm_edges *links, const weft_irm_edges *missing, double unit,
                                 double log_scale, weft_irm_graph *out);
+
+/* The first entry of row i at or after column j. */
+static inline int64_t weft_irm_first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
+{
+  int64_t low = (int64_t) edges->start[i], high = (int64_t) edges->start[i + 1];
+  while (low < high) {
+    const int64_t mid = low + (high - low) / 2;
+    if (edges->to[mid] < j)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low;
+}

@@ -10,17 +10,10 @@ enum { POLL_NODES = 1 << 20 };
 static void add_degree(irm_nested *state, int32_t home, int32_t c, int32_t by)
 {
   const uint64_t key = (uint64_t) home * (uint64_t) state->classes + (uint64_t) c;
-  if (!state->counts.key) {
+  if (state->counts.key)
+    irm_count_add(&state->counts, key, by);
+  else
     state->counts.count[key] += by;
-    return;
-  }
-  const size_t at = irm_count_slot(&state->counts, key);
-  if (state->counts.key[at] != key) {
-    state->counts.key[at] = key;
-    state->counts.count[at] = 0;
-    state->counts.used++;
-  }
-  state->counts.count[at] += by;
 }
 
 void irm_degrees_count(irm_nested *state)

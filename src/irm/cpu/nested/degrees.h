@@ -18,6 +18,18 @@ static inline size_t irm_count_slot(const irm_degree_counts *counts, uint64_t ke
   return at;
 }
 
+/* Adds to a count of a hashed table. */
+static inline void irm_count_add(irm_degree_counts *counts, uint64_t key, int32_t by)
+{
+  const size_t at = irm_count_slot(counts, key);
+  if (counts->key[at] != key) {
+    counts->key[at] = key;
+    counts->count[at] = 0;
+    counts->used++;
+  }
+  counts->count[at] += by;
+}
+
 static inline int32_t irm_degree_count(const irm_nested *state, int32_t home, int32_t c)
 {
   const uint64_t key = (uint64_t) home * (uint64_t) state->classes + (uint64_t) c;

@@ -255,13 +255,7 @@ static int64_t nodes_of_degree(const irm_nested *state, int way, int32_t group, 
 static void count_node(irm_nested *state, int way, int32_t group, int64_t degree, int32_t by)
 {
   const uint64_t key = key_of(state, way, group, degree);
-  const size_t at = irm_count_slot(&state->counts, key);
-  if (state->counts.key[at] != key) {
-    state->counts.key[at] = key;
-    state->counts.count[at] = 0;
-    state->counts.used++;
-  }
-  state->counts.count[at] += by;
+  irm_count_add(&state->counts, key, by);
 }
 
 static void count_all_nodes(irm_nested *state)
