@@ -73,16 +73,6 @@ masked_means <- function(job, burn_in) {
 # Masked pairs with these: list(from, to, mean).
 masked_links <- function(job, burn_in) c(list_pairs(job$graph$missing), list(mean = masked_means(job, burn_in)))
 
-# Blocks of observed links with the expected ones of masked pairs.
-with_masked <- function(blocks, masked, z, w, kind) {
-  sum <- rowsum(masked$mean, z[masked$from] + nrow(blocks$links) * w[masked$to])
-  at <- as.numeric(rownames(sum)) + 1
-  add <- replace(0 * blocks$links, at, sum)
-  if (kind == "undirected") add <- add + t(add) - diag(diag(add), nrow(add))
-  blocks$links <- blocks$links + add
-  blocks
-}
-
 # As most_clusters() for the other priors.
 nested_limits <- function(max_clusters, nodes, init) {
   given <- most_clusters(max_clusters, nodes, init, list(sample_alpha = FALSE, alpha = c(1, 1)), "collapsed", FALSE)
@@ -157,32 +147,75 @@ nested_tree <- function(job, chain, flat, names) {
   })
 }
 
-# Degrees of the nodes: list(row, col), of a directed graph out and in, of an undirected one the same twice. Masked
-# pairs count with their means.
-graph_degrees <- function(graph, masked) {
+# ---- rates of pairs ----
+
+# Pairs with links, masked pairs and pairs of a node with itself, with their counts. A link is a count of 1 or more
+# where counts were not given: those counts (`link`) are unknown, and so are the links of a node with itself (`own`)
+# in a graph that allows none. list(kind, size, from, to, count, link, own).
+nested_pairs <- function(graph, masked, counts) {
   links <- list_pairs(graph$links)
-  weight <- c(as.double(graph$links$weight %||% rep(1, length(links$from))), masked$mean)
-  sums <- function(at, n) as.double(tapply(weight, factor(at, seq_len(n)), sum, default = 0))
-  out <- list(row = sums(c(links$from, masked$from), graph$links$n_row),
-              col = sums(c(links$to, masked$to), graph$links$n_col))
-  if (graph$kind == "undirected") out$row <- out$col <- out$row + out$col
-  out
+  n <- length(links$from)
+  own <- if (graph$kind == "bipartite" || graph$self) integer() else seq_len(graph$links$n_row)
+  list(kind = graph$kind, size = c(graph$links$n_row, graph$links$n_col),
+       from = c(links$from, masked$from, own), to = c(links$to, masked$to, own),
+       count = c(as.double(graph$links$weight %||% rep(1, n)), masked$mean, numeric(length(own))),
+       link = if (counts) integer() else seq_len(n), own = n + length(masked$mean) + seq_along(own))
 }
 
-# Mean and shape of the rates of pairs (row, col) of one partition, labels from 0. A block's links e have a rate from an
-# exponential prior with the mean of all blocks, and a node's share of its group's ends is Dirichlet(1, ..., 1).
-nested_rates <- function(graph, z, w, row, col, blocks, degree) {
-  e <- blocks$links
-  if (graph$kind == "undirected") diag(e) <- 2 * diag(e)
-  mean <- max(sum(e) / length(e), 1e-300)
-  share <- function(z, degree, i) {
-    n <- tabulate(z + 1L)
-    if (is.null(degree)) return(1 / n[z[i] + 1L])
-    sums <- as.double(tapply(degree, factor(z, seq_along(n) - 1L), sum, default = 0))
-    (degree[i] + 1) / (sums + n)[z[i] + 1L]
+sum_at <- function(x, at, n) {
+  sums <- rowsum(x, at, reorder = FALSE)
+  replace(numeric(n), as.integer(rownames(sums)), sums)
+}
+
+# Each node's part of the ends of its group's links; degree NULL: all nodes have the same. Labels from 0.
+node_parts <- function(z, degree) {
+  n <- tabulate(z + 1L)
+  if (is.null(degree)) return(1 / n[z + 1L])
+  (degree + 1) / (sum_at(degree, z + 1L, length(n)) + n)[z + 1L]
+}
+
+# Rates of one partition, labels from 0: a block's links have a rate from an exponential prior with the mean of all
+# blocks, and the nodes' parts of their group's ends are Dirichlet(1, ..., 1). list(block, row, col).
+nested_rates <- function(pairs, z, w, degrees) {
+  undirected <- pairs$kind == "undirected"
+  shape <- c(max(z), max(w)) + 1L
+  block <- matrix(sum_at(pairs$count, z[pairs$from] + 1L + shape[1L] * w[pairs$to], prod(shape)), shape[1L])
+  degree <- if (degrees) list(sum_at(pairs$count, pairs$from, pairs$size[1L]),
+                              sum_at(pairs$count, pairs$to, pairs$size[2L]))
+  if (undirected) {
+    block <- block + t(block)
+    if (degrees) degree[[1L]] <- degree[[2L]] <- degree[[1L]] + degree[[2L]]
   }
-  size <- e[cbind(z[row], w[col]) + 1L] + 1
-  list(mean = size * mean / (1 + mean) * share(z, degree$row, row) * share(w, degree$col, col), size = size)
+  list(block = block, row = node_parts(z, degree[[1L]]), col = node_parts(w, degree[[2L]]), z = z, w = w,
+       undirected = undirected)
+}
+
+# Mean and shape of the rates of pairs (from, to).
+rates_of <- function(rates, from, to) {
+  mean <- max(mean(rates$block), 1e-300)
+  size <- rates$block[cbind(rates$z[from], rates$w[to]) + 1L] + 1
+  mean <- size * mean / (1 + mean) * rates$row[from] * rates$col[to]
+  if (rates$undirected) mean <- mean / (1 + (from == to)) # both ends of such a link are the node's
+  list(mean = mean, size = size)
+}
+
+most_rounds <- 30L     # of expectation and maximization for a partition; the next one goes on from its counts
+enough_change <- 1e-4  # of all counts
+
+# Pairs with the counts that their rates make one expect, and these rates: list(pairs, rates).
+expect_counts <- function(pairs, z, w, degrees) {
+  unknown <- c(pairs$link, pairs$own)
+  for (round in seq_len(most_rounds)) {
+    rates <- nested_rates(pairs, z, w, degrees)
+    if (!length(unknown)) break
+    mean <- rates_of(rates, pairs$from[unknown], pairs$to[unknown])$mean
+    link <- seq_along(pairs$link)
+    mean[link] <- ifelse(mean[link] < 1e-8, 1, mean[link] / -expm1(-mean[link])) # given that it is not 0
+    change <- sum(abs(mean - pairs$count[unknown]))
+    pairs$count[unknown] <- mean
+    if (change <= enough_change * sum(pairs$count)) break
+  }
+  list(pairs = pairs, rates = rates)
 }
 
 # Mean and mean square of links, which are Poisson with gamma rates; as probabilities of a link where there is 0 or 1.

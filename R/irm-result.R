@@ -349,18 +349,28 @@ each_sample <- function(fit, row, col, f, most = 100L, run = NULL) {
   use <- unique(round(seq(1, ncol(samples$row), length.out = min(most, ncol(samples$row)))))
   sweep <- attr(samples$row, "sweep")
   chain <- attr(samples$row, "chain")
-  masked <- if (job$model$nested && length(job$graph$missing$to)) masked_links(job, fit$burn_in)
-  degree <- if (job$model$degrees) graph_degrees(job$graph, masked)
+  if (job$model$nested) return(each_nested_sample(fit, samples, use, row, col, f))
   graph <- prepare_graph(job$graph, run)
   on.exit(end_prepared(graph))
   lapply(use, function(s) {
     z <- samples$row[, s]
     w <- if (one_mode) z else samples$col[, s]
     blocks <- irm_blocks(graph, z, w, run)
-    if (!is.null(masked)) blocks <- with_masked(blocks, masked, z, w, fit$type)
     at <- cbind(z[row], w[col]) + 1L
     beta <- if (is.null(sweep)) fit$beta else job$trace$beta[sweep[s], , chain[s]]
-    rates <- if (job$model$nested) nested_rates(job$graph, z, w, row, col, blocks, degree)
-    f(blocks$links[at], blocks$pairs[at], beta, blocks$squares[at], rates)
+    f(blocks$links[at], blocks$pairs[at], beta, blocks$squares[at], NULL)
+  })
+}
+
+# Rates alone.
+each_nested_sample <- function(fit, samples, use, row, col, f) {
+  job <- fit$run
+  masked <- if (length(job$graph$missing$to)) masked_links(job, fit$burn_in)
+  pairs <- nested_pairs(job$graph, masked, fit$family == "poisson")
+  lapply(use, function(s) {
+    z <- samples$row[, s]
+    expected <- expect_counts(pairs, z, if (fit$type == "bipartite") samples$col[, s] else z, job$model$degrees)
+    pairs <<- expected$pairs
+    f(NULL, NULL, NULL, NULL, rates_of(expected$rates, row, col))
   })
 }

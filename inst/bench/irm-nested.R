@@ -7,9 +7,12 @@
 # Rscript irm-nested.R real [NAME...] [--out irm-nested-real.csv]   ten real graphs that come with graph-tool: what a
 #                                          default call finds, and what it says of its convergence
 # Rscript irm-nested.R large NODES LINKS GROUPS [INSIDE]   one planted graph, one chain of one sweep
-# Rscript irm-nested.R masked [FILE...]    a tenth of the links and as many other pairs are missing: AUC and log loss of
-#                                          planted graphs and of files, beside groups without degrees, the product of
-#                                          degrees, and graph-tool's best of two (--runs R: of R; 0: none)
+# Rscript irm-nested.R random [FILE or NAME...] [--runs 2]   a tenth of all pairs, at random, are missing: predicted over
+#                                          true number of links, AUC and log loss, beside groups without degrees and the
+#                                          product of degrees; means of as many draws as --runs
+# Rscript irm-nested.R masked [FILE or NAME...]   a tenth of the links and as many other pairs are missing: AUC and log
+#                                          loss of planted and these graphs, beside groups without degrees, the product
+#                                          of degrees, and graph-tool's best of two (--runs R: of R; 0: none)
 library(weft)
 source("inst/bench/bench.R")
 machine_line()
@@ -138,6 +141,39 @@ if (args[1L] == "graphs") for (file in setdiff(args[-1L], c("--runs", option("ru
           stderr = FALSE)
 }
 
+# Products of the degrees at both ends.
+by_degrees <- function(links, graph, pairs) {
+  out <- tabulate(links$from, graph$n)
+  into <- tabulate(links$to, graph$n)
+  if (graph$type == "undirected") out <- into <- out + into
+  as.double(out[pairs[[1L]]]) * into[pairs[[2L]]]
+}
+
+# Rows: a tenth of all pairs, at random, are missing. Links among them, and the sums of predictions over these links,
+# AUC and log loss of nested groups, groups without degrees, and degrees alone (scaled to the number of links).
+predict_random <- function(name, graph, seeds) {
+  links <- matrix(0, graph$n, graph$n)
+  links[as.matrix(graph$links)] <- 1
+  pairs <- which(if (graph$type == "undirected") upper.tri(links) else row(links) != col(links), arr.ind = TRUE)
+  rows <- lapply(seq_len(seeds), function(seed) {
+    set.seed(seed)
+    hidden <- pairs[sort(sample(nrow(pairs), nrow(pairs) / 10)), ]
+    truth <- links[hidden]
+    p <- lapply(c(TRUE, FALSE), function(degrees) {
+      predict(irm(graph$links, graph$type, prior = irm_prior(degrees = degrees), chains = 2, sweeps = 60, seed = seed,
+                  missing = hidden, control = list(dim = graph$n), run = weft_run("cpu", progress = FALSE)), hidden)
+    })
+    seen <- which(replace(links, hidden, 0) > 0, arr.ind = TRUE)
+    alone <- by_degrees(list(from = seen[, 1L], to = seen[, 2L]), graph, as.data.frame(hidden))
+    p[[3L]] <- -expm1(-alone / (0.9 * nrow(seen) * if (graph$type == "undirected") 2 else 1))
+    unlist(lapply(p, function(p) {
+      c(sum(p) / sum(truth), irm_auc(p, truth), -mean(log(pmax(1e-12, ifelse(truth > 0, p, 1 - p)))))
+    }))
+  })
+  mean <- signif(Reduce(`+`, rows) / seeds, 4)
+  cat(paste(c(name, mean[c(1, 4, 7, 2, 5, 8, 3, 6, 9)]), collapse = "; "), "\n")
+}
+
 # One row: the prediction of held-out pairs by nested groups, by groups without degrees and by degrees alone.
 predict_masked <- function(name, graph, runs) {
   call <- function(prior) {
@@ -150,9 +186,8 @@ predict_masked <- function(name, graph, runs) {
   plain <- call(irm_prior())
   held <- fit$held_out
   links <- weft:::list_pairs(fit$run$graph$links)
-  degree <- weft:::graph_degrees(fit$run$graph, NULL)
   row <- data.frame(graph = name, nodes = graph$n, held_out = nrow(held), nested = fit$auc, plain = plain$auc,
-                    degrees = irm_auc(degree$row[held$row] * degree$col[held$col], held$count),
+                    degrees = irm_auc(by_degrees(links, graph, held), held$count),
                     log_loss = fit$log_loss, plain_log_loss = plain$log_loss, processor_seconds = seconds)
   row[-1L] <- signif(row[-1L], 4)
   cat(do.call(paste, c(row, sep = "; ")), "\n")
@@ -167,16 +202,21 @@ predict_masked <- function(name, graph, runs) {
           stderr = FALSE)
 }
 
-if (args[1L] == "masked") {
+planted_simple <- function(case) {
+  made <- planted_hubs(case[1L], case[2L], case[3L], case[4L])
+  list(links = unique(made$links[made$links[, 1L] != made$links[, 2L], ]), n = case[1L], type = "undirected")
+}
+any_graph <- function(name) if (file.exists(name)) read_links(name) else from_collection(name)
+
+if (args[1L] %in% c("masked", "random")) {
   set.seed(1)
   runs <- as.numeric(option("runs", 2))
-  cat("graph; nodes; held out; AUC of nested groups; without degrees; of degrees; log losses; processor seconds\n")
+  cat(if (args[1L] == "masked") {
+    "graph; nodes; held out; AUC of nested groups; without degrees; of degrees; log losses; processor seconds\n"
+  } else "graph; said over true number of links: nested groups; without degrees; degrees; AUC, same; log loss, same\n")
+  one <- if (args[1L] == "masked") predict_masked else predict_random
   for (case in list(c(300, 2000, 4, 0.8), c(1000, 8000, 8, 0.7))) {
-    made <- planted_hubs(case[1L], case[2L], case[3L], case[4L])
-    links <- unique(made$links[made$links[, 1L] != made$links[, 2L], ])
-    predict_masked(sprintf("planted %.0f", case[1L]), list(links = links, n = case[1L], type = "undirected"), runs)
+    one(sprintf("planted %.0f", case[1L]), planted_simple(case), runs)
   }
-  for (file in setdiff(args[-1L], c("--runs", option("runs", "")))) {
-    predict_masked(basename(file), read_links(file), runs)
-  }
+  for (name in setdiff(args[-1L], c("--runs", option("runs", "")))) one(basename(name), any_graph(name), runs)
 }
