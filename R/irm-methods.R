@@ -1,8 +1,9 @@
 #' Predict links, and inspect a co-clustering
 #'
 #' `predict()` averages the posterior mean of the link probability (counts: rate; real values: mean) over the sampled
-#' partitions of all chains. `as.data.frame()` and `tidy()` list the nodes with their clusters, or, with `what =
-#' "blocks"`, the blocks.
+#' partitions of all chains. With nested groups, a link is a count of 1 or more, and the rates of these counts are
+#' fitted so that probabilities add up to about the number of links. `as.data.frame()` and `tidy()` list the nodes
+#' with their clusters, or, with `what = "blocks"`, the blocks.
 #'
 #' @param object,x an object returned by [irm()].
 #' @param pairs two columns, rows and columns of `x` by index or name; NULL for all pairs.

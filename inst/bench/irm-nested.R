@@ -7,9 +7,9 @@
 # Rscript irm-nested.R real [NAME...] [--out irm-nested-real.csv]   ten real graphs that come with graph-tool: what a
 #                                          default call finds, and what it says of its convergence
 # Rscript irm-nested.R large NODES LINKS GROUPS [INSIDE]   one planted graph, one chain of one sweep
-# Rscript irm-nested.R random [FILE or NAME...] [--runs 2]   a tenth of all pairs, at random, are missing: predicted over
-#                                          true number of links, AUC and log loss, beside groups without degrees and the
-#                                          product of degrees; means of as many draws as --runs
+# Rscript irm-nested.R random [FILE or NAME...] [--runs 2]   a tenth of all pairs, at random, are missing: predicted
+#                                          over true number of links, AUC and log loss, beside groups without degrees
+#                                          and the product of degrees; means of as many draws as --runs
 # Rscript irm-nested.R masked [FILE or NAME...]   a tenth of the links and as many other pairs are missing: AUC and log
 #                                          loss of planted and these graphs, beside groups without degrees, the product
 #                                          of degrees, and graph-tool's best of two (--runs R: of R; 0: none)

@@ -31,6 +31,9 @@ enum { IDLE_ROUNDS = 4, DESCENT_ROUNDS = 8 };
 /* How often the upper levels of a best partition are made anew, for at most MAX_REMADE groups. */
 enum { REMAKES = 8, MAX_REMADE = 200 };
 #define ROUNDS_WORK 2e6
+/* Graphs of fewer nodes and ends of links are sampled near the best groups: sweeps of a sample, proposals to split or
+ * merge in each sweep and level, and samples in a row that end it because no better groups were near them. */
+enum { SAMPLED_NODES = 10000, SAMPLED_ENDS = 100000, SAMPLE_SWEEPS = 100, PROPOSALS = 10, IDLE_SAMPLES = 3 };
 /* Nodes that splits of a round and level may look at, besides two for every node. */
 #define SPLIT_WORK 200000
 #define START_SWEEP 0
@@ -423,6 +426,33 @@ static void renumber(const irm_nested *from, int32_t *const z[2], const int32_t 
   for (int32_t i = 0; i < first[0] + first[1]; i++) to_labels[i] = i < first[0] ? 0 : 1;
 }
 
+/* From the best groups so far, z and `upper`, which the state has: samples of a Markov chain, each followed downhill. A
+ * better one takes their place. */
+static weft_status sample_near(weft_ctx *ctx, irm_nested *t, const int32_t k[2], int32_t *const z[2], int32_t *upper)
+{
+  weft_status st = WEFT_OK;
+  double by = 0, least = irm_nested_length(t);
+  if (t->n >= SAMPLED_NODES || t->ends >= SAMPLED_ENDS) return st;
+  for (int idle = 0; idle < IDLE_SAMPLES;) {
+    for (int sweep = 0; sweep < SAMPLE_SWEEPS; sweep++)
+      for (int l = 0; l < t->top; l++) {
+        WEFT_TRY(irm_nested_visit_all(ctx, t, l, 0, 1, &by));
+        for (int n = 0; n < PROPOSALS; n++) irm_nested_split_merge(t, l, 0);
+      }
+    WEFT_TRY(irm_nested_descend(ctx, t, DESCENT_ROUNDS));
+    const double length = irm_nested_length(t);
+    const int fits = t->level[0].count[0] <= k[0] && t->level[0].count[1] <= k[1];
+    idle = fits && length < least - 1e-6 ? 0 : idle + 1;
+    if (!idle) {
+      least = length;
+      irm_nested_get(t, z, upper);
+    }
+    WEFT_TRY(irm_nested_set(ctx, t, z, upper));
+  }
+done:
+  return st;
+}
+
 /* Follows the path from single nodes, and then from pieces of the best groups so far. */
 weft_status weft_irm_nested_start(weft_ctx *ctx, const weft_irm_graph *graph, int degrees, uint64_t key,
                                   const int32_t k[2], uint32_t number, int32_t *const z[2], int32_t *upper)
@@ -477,6 +507,7 @@ weft_status weft_irm_nested_start(weft_ctx *ctx, const weft_irm_graph *graph, in
     if (!t->views) WEFT_TRY(shatter(ctx, t, of.z));
   }
   WEFT_TRY(irm_nested_set(ctx, t, z, best_upper));
+  WEFT_TRY(sample_near(ctx, t, k, z, best_upper));
   renumber(t, z, best_upper, k, name, upper);
 done:
   weft_arena_end(&mem);
