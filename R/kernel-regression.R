@@ -13,7 +13,8 @@
 #' `bandwidth = "cv"` uses the multiple of Scott's rule with the smallest mean squared leave-one-out error; points that
 #' are out of reach of all others are predicted by \eqn{\bar y}. In four or more dimensions, `scores` are means over a
 #' random sample of at most 5,000 points, and the search around the best score uses a sample of 10,000 points; each
-#' point of a sample is compared with all others. Without a `seed`, the samples are the same in every call.
+#' point of a sample is compared with all others. There, with `rel_error` of at least 1e-4, scores are computed from
+#' kernel values in single precision. Without a `seed`, the samples are the same in every call.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one per row.
@@ -107,30 +108,76 @@ regression_model <- function(x, y, w, bandwidth, sums, run) {
   )))
 }
 
-# Golden section around the best of a grid of multiples of Scott's rule. With many points in four and more dimensions,
+# The least score around the best of a grid of multiples of Scott's rule. With many points in four and more dimensions,
 # where sums take long, the grid is scored over some of them, and what is around its best over more.
 regression_cv <- function(x, y, w, sums, run) {
   shape <- spread(x, run$ranks) * rows_of_all(x, run$ranks)^(-1 / (ncol(x) + 4)) * canonical_ratio(sums$kernel, ncol(x))
   z <- unname(x / rep(shape, each = nrow(x)))
   sums$rel_error <- max(sums$rel_error, 1e-6)
   grid <- exp(seq(log(0.05), log(4), length.out = 16))
+  at_once <- cv_at_once(z, y, w, sums, run, stats::median(grid))
   all <- run$ranks || ncol(x) < 4L || sum(w > 0) <= cv_rows[["grid"]]
-  fine <- cv_score(z, y, w, sums, run, if (all) Inf else cv_rows[["search"]])
-  if (all) {
-    scores <- vapply(grid, fine, 0)
-    best <- which.min(scores)
-    least <- scores[best]
-  } else {
-    scores <- vapply(grid, cv_score(z, y, w, replace(sums, "rel_error", max(sums$rel_error, 1e-3)), run,
-                                    cv_rows[["grid"]]), 0)
-    best <- walk_down(which.min(scores), length(grid), function(i) fine(grid[i]))
-    least <- best$least
-    best <- best$at
-  }
-  around <- grid[c(max(best - 1L, 1L), min(best + 1L, length(grid)))]
+  fine <- (at_once %||% cv_one_by_one(z, y, w, sums, run))(if (all) Inf else cv_rows[["search"]])
+  rough <- replace(sums, "rel_error", max(sums$rel_error, 1e-3))
+  scores <- if (all) fine(grid) else (at_once %||% cv_one_by_one(z, y, w, rough, run))(cv_rows[["grid"]])(grid)
+  start <- which.min(scores)
+  found <- if (!is.null(at_once)) least_of_many(fine, grid, start)
+           else least_of_few(fine, grid, start, if (all) scores)
+  list(bandwidth = found * shape, scores = data.frame(multiple = grid, score = scores))
+}
+
+# By golden section, where each score costs as much as the first. scores: of the grid, NULL where `fine` is another
+# function.
+least_of_few <- function(fine, grid, start, scores) {
+  best <- if (is.null(scores)) walk_down(start, length(grid), function(i) fine(grid[i]))
+          else list(at = start, least = scores[start])
+  around <- grid[c(max(best$at - 1L, 1L), min(best$at + 1L, length(grid)))]
   found <- stats::optimize(fine, around, tol = 1e-3 * around[1L])
-  t <- if (found$objective <= least) found$minimum else grid[best]
-  list(bandwidth = t * shape, scores = data.frame(multiple = grid, score = scores))
+  if (found$objective <= best$least) found$minimum else grid[best$at]
+}
+
+# Where several scores cost little more than one: seven from one neighbour of the best to the other, and the least of
+# the spline through their logarithms. Where that is at an end, what is around that end.
+least_of_many <- function(fine, grid, start) {
+  looked <- integer()
+  repeat {
+    from <- log(grid[c(max(start - 1L, 1L), min(start + 1L, length(grid)))])
+    t <- seq(from[1L], from[2L], length.out = 7L)
+    score <- fine(exp(t))
+    looked <- c(looked, start)
+    best <- which.min(score)
+    next_start <- start + if (best == 1L) -1L else if (best == 7L) 1L else 0L
+    if (next_start %in% c(0L, looked, length(grid) + 1L)) break
+    start <- next_start
+  }
+  through <- stats::splinefun(t, score)
+  found <- stats::optimize(through, t[c(max(best - 1L, 1L), min(best + 1L, 7L))], tol = 1e-4)
+  exp(if (isTRUE(found$objective <= score[best])) found$minimum else t[best])
+}
+
+# NULL, or a function of the most rows to take a mean over, whose result is a function of many t: their scores by one
+# pass over the distances (src/kernel/cpu/direct/wide.c). For points of many dimensions on the CPU, where trees do not
+# spare most pairs at the bandwidth `middle`.
+cv_at_once <- function(z, y, w, sums, run, middle) {
+  limits <- kernel_limits()
+  if (run$ranks || ncol(z) < 4L || sums$rel_error < limits[["single_error"]] || sum(w > 0) < 2L ||
+      of_sheet(sums$kernel, "single") == "NEVER" || points_reach(z) > 1e6) return(NULL)
+  problem <- kernel_problem(z[seq_len(min(nrow(z), cv_rows[["grid"]])), , drop = FALSE], z, NULL, sums$kernel, middle,
+                            limits[["wide_error"]], run = run)
+  work <- prod(dim(problem$query)[1L], nrow(z), kernel_work(sums$kernel, ncol(z), 2)[["pairs"]])
+  seconds <- cost_of_direct(problem)
+  share <- limits[["wide_share"]]
+  if (choose_backend(problem$backend, cost(share * seconds$cpu, seconds$cuda))$name != "cpu") return(NULL)
+  if (work > limits[["min_work"]] && walk_work(problem, native_trees(problem)) < share * work) return(NULL)
+  function(most) cv_scores(z, y, w, sums, run, most)
+}
+
+# The same, one sum after another.
+cv_one_by_one <- function(z, y, w, sums, run) {
+  function(most) {
+    score <- cv_score(z, y, w, sums, run, most)
+    function(t) vapply(t, score, 0)
+  }
 }
 
 # The most rows over which cross-validation takes its mean.
@@ -148,6 +195,29 @@ walk_down <- function(i, n, f) {
     near <- c(at(i - 1L), at(i), at(i + 1L))
     if (which.min(near) == 2L || near[2L] <= min(near)) return(list(at = i, least = at(i)))
     i <- i + which.min(near) - 2L
+  }
+}
+
+# A function of t, many bandwidths: the mean square leave-one-out error with each, as cv_score() has it for one.
+cv_scores <- function(z, y, w, sums, run, most) {
+  centre <- sum(w * y) / sum(w)
+  counts <- which(w > 0)
+  some <- if (length(counts) > most) sort(sample_rows(length(counts), most, sums$seed %||% 0)) else seq_along(counts)
+  z <- t(z[counts, , drop = FALSE])
+  y <- y[counts] - centre
+  w <- w[counts]
+  control <- run_control("cpu", run$threads, run$progress, task = "Cross-validation")
+  columns <- rbind(w / max(w), w / max(w) * (y / max(abs(y), 1e-300))) # in floats
+  task <- sums_task(native_kernel(sums$kernel), 1, list(x = z[, some, drop = FALSE]), list(x = z), columns, TRUE,
+                    own = some - 1L)
+  vanishing <- log(1e-290) + log(sum(columns[1L, ]))
+  function(t) {
+    out <- .Call(C_weft_kernel_wide, task, as.double(t), control)
+    first <- 2L * seq_along(t) - 1L
+    below <- out$sum[, first, drop = FALSE]
+    known <- below > 0 & log(below) - out$shift > vanishing
+    ratio <- ifelse(known, out$sum[, first + 1L, drop = FALSE] / below, 0) * max(abs(y), 1e-300)
+    colSums(w[some] * (y[some] - ratio)^2) / sum(w[some])
   }
 }
 

@@ -23,11 +23,12 @@ single_sums <- function(problem, chosen, order, tensor = FALSE,
 # Where single precision is worth trying for a direct sum, and nothing stands against it.
 may_be_lower <- function(problem) {
   limits <- kernel_limits()
-  problem$rel_error >= limits[["single_error"]] && !problem$log && is.null(problem$bandwidth$scale) &&
+  problem$rel_error >= limits[["single_error"]] && !problem$log && !problem$bandwidth$full &&
     problem$kernel != "polynomial" &&
     of_sheet(problem$kernel, "single") != "NEVER" &&
     as.double(nrow(problem$query)) * nrow(problem$reference) >= limits[["single_pairs"]] &&
-    points_reach(problem$reference, problem$query) / problem$bandwidth$h <= 1e15
+    points_reach(problem$reference, problem$query) / min(problem$bandwidth$h, problem$bandwidth$scale) <=
+      if (is.null(problem$bandwidth$scale)) 1e15 else 1e6
 }
 
 # A walk that is less work than direct sums in single precision, or these where they keep their bound; NULL where

@@ -16,9 +16,11 @@
   LIMIT(grid_near, 0.2)               /* and the share of pairs near each other at most */ \
   LIMIT(grid_over_pairs, 4)           /* time of a pair in a grid over its time in a direct sum */ \
   LIMIT(single_share, 0.6)            /* direct sums in single precision with a tree of the queries, over double */ \
-  LIMIT(single_error, 1e-3)           /* relative error from which single precision is tried, */ \
+  LIMIT(single_error, 1e-4)           /* relative error from which single precision is tried, */ \
   LIMIT(single_pairs, 1e8)            /* and pairs */ \
   LIMIT(single_missed, 0.2)           /* the share of tried queries that may need double precision */ \
+  LIMIT(wide_error, 1e-3)             /* of cross-validation for many bandwidths at once, as walks are weighed, */ \
+  LIMIT(wide_share, 0.2)              /* and the work of one of them over that of a direct sum in double */ \
   LIMIT(tensor_error, 1e-4)           /* relative error from which Gaussian sums are on tensor cores, */ \
   LIMIT(tensor_slopes_error, 3e-4)    /* slopes where queries are not references of one weight, */ \
   LIMIT(tensor_dims, 4)               /* and dimensions */ \

@@ -96,7 +96,32 @@ test_that("cross-validation of a regression may take its mean over some of the p
   expect_equal(cv_score(x, y, w, sums, as_run("cpu"), 60)(0.4), sum(w[some] * error^2) / sum(w[some]), tolerance = 1e-6)
   expect_identical(walk_down(2L, 6L, function(i) c(9, 8, 7, 6, 5, 7)[i]), list(at = 5L, least = 5))
   expect_identical(walk_down(1L, 3L, function(i) c(1, 1, 2)[i]), list(at = 1L, least = 1))
+  # many bandwidths in one pass, in floats: the narrowest leave less than 1e-290 of every weight but the nearest
+  run <- use_backend(as_run("cpu"))
+  t <- c(0.003, 0.02, 0.4, 3)
+  for (kernel in c("gaussian", "matern72", "cauchy", "cosine")) {
+    sums$kernel <- kernel
+    by_hand <- vapply(t, function(h) {
+      log_k <- t(log(w) + log(kernel_value_matrix(x, x, h, kernel)))
+      if (kernel == "gaussian") log_k <- t(log(w) - as.matrix(dist(x))^2 / (2 * h^2))
+      diag(log_k) <- -Inf
+      top <- apply(log_k, 1, max)
+      known <- top > log(1e-290 * sum(w))
+      k <- exp(log_k - ifelse(top > -Inf, top, 0))
+      centre <- sum(w * y) / sum(w)
+      fit <- ifelse(known, drop(k %*% y) / rowSums(k), centre)
+      sum(w[some] * (y - fit)[some]^2) / sum(w[some])
+    }, 0)
+    expect_equal(cv_scores(x, y, w, sums, run, 60)(t), by_hand, tolerance = 1e-6)
+    expect_equal(cv_scores(x, 1e90 * y, 1e-9 * w, sums, run, 60)(t), 1e180 * by_hand,
+                 tolerance = 1e-5)
+  }
+  two <- cv_scores(x[2:3, ], y[2:3], w[2:3], sums, run, 60)(0.5) # out of each other's reach
+  expect_equal(two, sum(w[2:3] * (y[2:3] - sum(w[2:3] * y[2:3]) / 3)^2) / 3)
+  expect_equal(least_of_many(function(t) log(t / 3)^2 + 1, 2^(-3:3), 2L), 3, tolerance = 1e-3)
+  expect_equal(least_of_many(function(t) -t, 2^(-3:3), 5L), 8, tolerance = 1e-3)
   all <- kernel_regression(x, y, weights = w)
+  expect_equal(all$bandwidth, kernel_regression(x, y, weights = w, rel_error = 1e-5)$bandwidth, tolerance = 1e-2)
   with_internal("cv_rows", c(grid = 60, search = 120), {
     one <- kernel_regression(x, y, weights = w, run = weft_run("cpu", threads = 1))
     two <- kernel_regression(x, y, weights = w, run = weft_run("cpu", threads = 2))

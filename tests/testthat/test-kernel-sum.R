@@ -436,6 +436,18 @@ test_that("wide errors are kept in single precision, and in double where its bou
     expect_true(all(abs(got - want) <= 0.01 * sums(abs(w), method = "direct")))
     expect_false(identical(got, want))
   }
+  # bounds relative to Gaussian sums, for a bandwidth of each dimension, and sums that no float holds
+  some <- w[, c(1, 2, 2)]
+  some[, 3] <- abs(some[, 3])
+  for (h in list(c(0.9, 1, 1.1, 1.2, 1), 0.1)) {
+    sums <- function(...) {
+      kernel_sum(x, weights = some, bandwidth = h, leave_one_out = TRUE, run = weft_run("cpu", verbose = TRUE), ...)
+    }
+    shown <- testthat::capture_messages(got <- sums(rel_error = 1e-4))
+    if (length(h) > 1L) expect_match(shown, "in single precision", all = FALSE)
+    suppressMessages(want <- sums(method = "direct"))
+    expect_true(all(abs(got - want) <= 1e-4 * want[, c(1, 3, 3)]))
+  }
   narrow <- function() {
     kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.2, rel_error = 1e-3, run = weft_run("cpu", verbose = TRUE))
   }

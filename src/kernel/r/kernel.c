@@ -7,6 +7,7 @@
 #include "core/r/record.h"
 #include "kernel/r/kernel.h"
 #include "kernel/cpu/direct/direct.h"
+#include "kernel/cpu/direct/wide.h"
 #include "kernel/cpu/points.h"
 #include "kernel/cpu/spread.h"
 #include "kernel/cpu/tree/pairs.h"
@@ -214,6 +215,29 @@ SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control)
   job.out = REAL(weft_result_put(out, "sum", Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m)));
   job.bound = REAL(weft_result_put(out, "bound", Rf_allocVector(REALSXP, (R_xlen_t) job.task.query.n)));
   WEFT_RUN_RETURN(out, control, single, &job);
+}
+
+typedef struct {
+  weft_kernel_task task;
+  const double *h;
+  size_t bandwidths;
+  double *out, *shift;
+} wide_job;
+
+WEFT_WORK(direct_wide, wide_job,
+          weft_kernel_direct_wide(ctx, &job->task, job->h, job->bandwidths, job->out, job->shift))
+
+/* list(sum, shift), as weft_kernel_direct_wide() gives them. */
+SEXP C_weft_kernel_wide(SEXP task, SEXP h, SEXP control)
+{
+  wide_job job = { .task = weft_kernel_task_of(task), .h = REAL_RO(h), .bandwidths = (size_t) Rf_xlength(h) };
+  const int n = (int) job.task.query.n, bandwidths = (int) job.bandwidths;
+  if (job.task.m != 2 || !job.task.weights)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Sums for many bandwidths need two columns of weights.");
+  SEXP out = PROTECT(WEFT_NAMED_LIST("sum", "shift"));
+  job.out = REAL(weft_result_put(out, "sum", Rf_allocMatrix(REALSXP, n, 2 * bandwidths)));
+  job.shift = REAL(weft_result_put(out, "shift", Rf_allocMatrix(REALSXP, n, bandwidths)));
+  WEFT_RUN_RETURN(out, control, direct_wide, &job);
 }
 
 typedef struct {

@@ -10,6 +10,7 @@
   R(C_weft_kernel_facts, 2) \
   R(C_weft_kernel_direct, 2) \
   R(C_weft_kernel_single, 4) \
+  R(C_weft_kernel_wide, 3) \
   R(C_weft_kernel_slopes, 3) \
   R(C_weft_kernel_gaussian, 4) \
   R(C_weft_kernel_grid, 3) \

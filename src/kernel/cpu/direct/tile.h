@@ -271,6 +271,75 @@ static void NAME(node)(const weft_node_tile *tile, int kind)
 #endif
 
 #if !TRACK
+/* Sums of a run for each bandwidth, of two columns of weights. Distances are read again for each bandwidth, and its
+ * sums stay in registers. */
+TARGET_INLINE void NAME(wide_body)(const weft_tile_wide *args, int kind)
+{
+  for (size_t b = 0; b < args->bandwidths; b++) {
+    const VEC scale = OP(set1)(args->inv_h2[b]);
+    for (size_t from = 0; from < TILE; from += NV * LANES) {
+      VEC sum[2 * NV], shift[NV];
+      UNROLL for (int v = 0; v < NV; v++)
+      {
+        sum[2 * v] = sum[2 * v + 1] = OP(set1)((REAL) 0);
+        shift[v] = OP(loadu)(args->shift + b * TILE + from + (size_t) v * LANES);
+      }
+      for (size_t r = 0; r < args->count; r++) {
+        const VEC first = OP(set1)(args->w[2 * r]), second = OP(set1)(args->w[2 * r + 1]);
+        UNROLL for (int v = 0; v < NV; v++)
+        {
+          const VEC square = OP(loadu)(args->square + r * TILE + from + (size_t) v * LANES);
+          const VEC value = NAME(value)(kind, OP(mul)(square, scale), shift[v]);
+          sum[2 * v] = OP(fmadd)(value, first, sum[2 * v]);
+          sum[2 * v + 1] = OP(fmadd)(value, second, sum[2 * v + 1]);
+        }
+      }
+      UNROLL for (int v = 0; v < NV; v++)
+      {
+        OP(storeu)(args->sum + 2 * b * TILE + from + (size_t) v * LANES, sum[2 * v]);
+        OP(storeu)(args->sum + (2 * b + 1) * TILE + from + (size_t) v * LANES, sum[2 * v + 1]);
+      }
+    }
+  }
+}
+
+#  define ROW(name, ...) \
+    TARGET static void NAME(wide_##name)(const weft_tile_wide *a) { NAME(wide_body)(a, WEFT_##name); }
+WEFT_KERNEL_ROWS(ROW)
+#  undef ROW
+
+static void NAME(wide)(const weft_tile_wide *tile, int kind)
+{
+#  define ROW(name, ...) NAME(wide_##name),
+  static void (*const by_kind[WEFT_KERNELS])(const weft_tile_wide *) = { WEFT_KERNEL_ROWS(ROW) };
+#  undef ROW
+  by_kind[kind](tile);
+}
+
+/* Squared distances in double, rounded once; then what queries leave out, and the least of each. */
+TARGET VECTORIZE static void NAME(squares)(const weft_tile_squares *tile)
+{
+  const size_t d = tile->d, count = tile->count;
+  float *restrict square = tile->square, *restrict least = tile->least;
+  for (size_t r = 0; r < count; r++) {
+    double s[TILE];
+    for (size_t lane = 0; lane < TILE; lane++) s[lane] = 0;
+    for (size_t j = 0; j < d; j++) {
+      const double x = tile->x[r * d + j];
+      const double *restrict q = tile->q + j * TILE;
+      for (size_t lane = 0; lane < TILE; lane++) s[lane] += (q[lane] - x) * (q[lane] - x);
+    }
+    for (size_t lane = 0; lane < TILE; lane++) square[r * TILE + lane] = (float) s[lane];
+  }
+  for (size_t lane = 0; lane < TILE; lane++)
+    if (tile->own[lane] >= tile->first && tile->own[lane] < tile->first + (int64_t) count)
+      square[(size_t) (tile->own[lane] - tile->first) * TILE + lane] = tile->far;
+  for (size_t lane = 0; lane < TILE; lane++) least[lane] = square[lane];
+  for (size_t r = 1; r < count; r++)
+    for (size_t lane = 0; lane < TILE; lane++)
+      least[lane] = square[r * TILE + lane] < least[lane] ? square[r * TILE + lane] : least[lane];
+}
+
 /* out = (float) ((x - middle) * scale), element by element: what brings a run of references into a block's
  * coordinates. */
 TARGET VECTORIZE static void NAME(shift)(const double *restrict x, const double *restrict middle, double scale,

@@ -55,4 +55,6 @@ void weft_shift_avx2(const double *x, const double *middle, double scale, size_t
   single_shift_avx2(x, middle, scale, count, out);
 }
 void weft_tile_single_avx2(const weft_tile_single *tile, int kind) { single_tile_avx2(tile, kind); }
+void weft_squares_avx2(const weft_tile_squares *tile) { single_squares_avx2(tile); }
+void weft_wide_avx2(const weft_tile_wide *tile, int kind) { single_wide_avx2(tile, kind); }
 #endif

@@ -55,4 +55,6 @@ void weft_shift_avx512(const double *x, const double *middle, double scale, size
   single_shift_avx512(x, middle, scale, count, out);
 }
 void weft_tile_single_avx512(const weft_tile_single *tile, int kind) { single_tile_avx512(tile, kind); }
+void weft_squares_avx512(const weft_tile_squares *tile) { single_squares_avx512(tile); }
+void weft_wide_avx512(const weft_tile_wide *tile, int kind) { single_wide_avx512(tile, kind); }
 #endif

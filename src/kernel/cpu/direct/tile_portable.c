@@ -93,6 +93,8 @@ void weft_shift_portable(const double *x, const double *middle, double scale, si
   single_shift_portable(x, middle, scale, count, out);
 }
 void weft_tile_single_portable(const weft_tile_single *tile, int kind) { single_tile_portable(tile, kind); }
+void weft_squares_portable(const weft_tile_squares *tile) { single_squares_portable(tile); }
+void weft_wide_portable(const weft_tile_wide *tile, int kind) { single_wide_portable(tile, kind); }
 
 weft_tile_sum weft_tile_variant(void)
 {
@@ -128,4 +130,22 @@ weft_shift weft_shift_variant(void)
   if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return weft_shift_avx2;
 #endif
   return weft_shift_portable;
+}
+
+weft_sum_squares weft_squares_variant(void)
+{
+#if WEFT_SIMD_X86
+  if (weft_simd_level() == WEFT_SIMD_AVX512) return weft_squares_avx512;
+  if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return weft_squares_avx2;
+#endif
+  return weft_squares_portable;
+}
+
+weft_tile_sum_wide weft_wide_variant(void)
+{
+#if WEFT_SIMD_X86
+  if (weft_simd_level() == WEFT_SIMD_AVX512) return weft_wide_avx512;
+  if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return weft_wide_avx2;
+#endif
+  return weft_wide_portable;
 }

@@ -36,6 +36,26 @@ typedef struct weft_tile_single {
   float *sum; /* m * WEFT_TILE_SINGLE */
 } weft_tile_single;
 
+/* Squared distances of 64 queries from a run of references. */
+typedef struct weft_tile_squares {
+  const double *q, *x; /* d * WEFT_TILE_SINGLE, a dimension's queries together; count * d */
+  size_t d, count;
+  int64_t first;      /* the number of the run's first reference */
+  const int64_t *own; /* WEFT_TILE_SINGLE: what each query leaves out, or -1; */
+  float far;          /* it is taken to be so far away, squared */
+  float *square;      /* count * WEFT_TILE_SINGLE */
+  float *least;       /* WEFT_TILE_SINGLE: of each query */
+} weft_tile_squares;
+
+/* Sums over such a run for several bandwidths, of two columns of weights. */
+typedef struct weft_tile_wide {
+  const float *square, *w; /* count * WEFT_TILE_SINGLE, count * 2 */
+  const float *inv_h2;     /* bandwidths */
+  const float *shift;      /* bandwidths * WEFT_TILE_SINGLE: exp(-u) is taken as exp(shift - u) */
+  size_t count, bandwidths;
+  float *sum; /* bandwidths * 2 * WEFT_TILE_SINGLE: written */
+} weft_tile_wide;
+
 typedef void (*weft_tile_node)(const weft_node_tile *tile, int kind);
 void weft_node_avx512(const weft_node_tile *tile, int kind);
 void weft_node_avx2(const weft_node_tile *tile, int kind);
@@ -50,6 +70,16 @@ void weft_tile_portable(const weft_tile *tile, int kind);
 void weft_tile_single_avx512(const weft_tile_single *tile, int kind);
 void weft_tile_single_avx2(const weft_tile_single *tile, int kind);
 void weft_tile_single_portable(const weft_tile_single *tile, int kind);
+typedef void (*weft_sum_squares)(const weft_tile_squares *tile);
+void weft_squares_avx512(const weft_tile_squares *tile);
+void weft_squares_avx2(const weft_tile_squares *tile);
+void weft_squares_portable(const weft_tile_squares *tile);
+weft_sum_squares weft_squares_variant(void);
+typedef void (*weft_tile_sum_wide)(const weft_tile_wide *tile, int kind);
+void weft_wide_avx512(const weft_tile_wide *tile, int kind);
+void weft_wide_avx2(const weft_tile_wide *tile, int kind);
+void weft_wide_portable(const weft_tile_wide *tile, int kind);
+weft_tile_sum_wide weft_wide_variant(void);
 /* out = (float) ((x - middle) * scale), element by element. */
 typedef void (*weft_shift)(const double *x, const double *middle, double scale, size_t count, float *out);
 void weft_shift_avx512(const double *x, const double *middle, double scale, size_t count, float *out);
