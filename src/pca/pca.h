@@ -186,9 +186,10 @@ typedef struct weft_pca_job {
   const double *start;   /* p × k initial guess, or NULL */
   int choose;            /* gram only where the Gram matrix is cheap, else krylov */
   /* gram filters from these p × weft_pca_filter_width(k) vectors on the host where it has `begun`, else from random
-   * ones, and leaves there what it found; or NULL */
+   * ones, and leaves there what it found; or NULL. uncorrected: these are what is returned, with U from one reading of
+   * X, as exact as rounding of the Gram matrix leaves them and without residuals */
   double *filtered;
-  int begun;
+  int begun, uncorrected;
   /* Krylov is replaced by gram when more blocks are left than gram takes: the time of `gram_blocks` blocks, and
    * `gram_steps` for each block that krylov takes in all. gram_blocks 0: never. */
   double gram_blocks, gram_steps;

@@ -396,6 +396,34 @@ done:
   return st;
 }
 
+/* U and d of the vectors that were filtered, by one reading of X; residuals are not looked at. */
+static weft_status project(krylov *engine)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = engine->run;
+  const weft_pca_ops *ops = run->ops;
+  const size_t k = run->job->k;
+  double *s_far = NULL, *small = engine->frame.small, *s_small = engine->frame.s_small;
+  WEFT_TRY(ops->take(run->space, run->far * k, &s_far));
+  WEFT_TRY(weft_pca_to_far(run, engine->s_p, k, s_far));
+  WEFT_TRY(ops->gemm(run->space, 1, 0, k, k, run->far, 1, s_far, run->far, s_far, run->far, 0, s_small, k));
+  WEFT_TRY(ops->get(run->space, small, s_small, k * k));
+  for (size_t j = 0; j < k; j++) {
+    const double square = small[j + j * k];
+    engine->values[j] = sqrt(fmax(square, 0));
+    run->out->residual[j] = 0;
+    for (size_t i = 0; i < k; i++) small[i + j * k] = 0;
+    small[j + j * k] = square > 0 ? 1 / engine->values[j] : 0;
+  }
+  WEFT_TRY(ops->put(run->space, s_small, small, k * k));
+  WEFT_TRY(ops->gemm(run->space, 0, 0, run->far, k, k, 1, s_far, run->far, s_small, k, 0, engine->s_q, run->far));
+  engine->size = k;
+  engine->next = 0;
+done:
+  if (s_far) ops->drop(run->space, s_far);
+  return st;
+}
+
 /* The eigenvectors of the Gram matrix (or the guess, when there is one), by Rayleigh-Ritz the triplets of X in their
  * span, and their residuals. */
 static weft_status gram_start(krylov *engine)
@@ -412,6 +440,10 @@ static weft_status gram_start(krylov *engine)
   } else {
     WEFT_TRY(gram_vectors(engine));
     if (!engine->lanczos) run->passes += 1;
+  }
+  if (run->job->filtered && run->job->uncorrected) {
+    WEFT_TRY(project(engine));
+    goto done;
   }
   for (size_t j = 0; j < k; j += engine->together) {
     WEFT_TRY(weft_pca_orthonormalise(&engine->frame, engine->s_p, 0, j, min_of(engine->together, k - j), c, r));
