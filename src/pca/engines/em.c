@@ -24,7 +24,7 @@
 
 #define DEPTH 10          /* differences kept */
 #define NEAR 0.02         /* the change of a cell from which on acceleration pays */
-#define LONGEST_REST 6    /* steps of plain EM after fills that were worse */
+#define LONGEST_REST 8    /* steps of plain EM after fills that were worse */
 #define MIN_PIVOT 1e-10   /* of a difference against newer ones, both of length 1 */
 #define BETWEEN_POLLS 4e6 /* cells */
 #define PART 8192         /* gaps that a thread takes at once */
