@@ -121,7 +121,10 @@ leading_values <- function(center, scale, method = "auto") {
     source <- dense_source(x)
     moments <- column_moments(source, NULL, control)
     form <- pca_form(moments, center, scale, NULL, NULL, source$n)
-    if (is.null(plan)) plan <<- pca_plan(source, k, method, control$threads)
+    if (is.null(plan)) { # small decompositions, one after another: threads that wait for each other take more
+      plan <<- pca_plan(source, k, method, 1L)
+      control$threads <<- as.integer(max(1, min(control$threads, plan$cost$cpu / 0.01)))
+    }
     job <- pca_job(plan, "cpu", choose = TRUE, k = as.integer(k), tol = default_tolerance(FALSE, "residual", "fail"),
                    paper = FALSE, max_iter = 1000L, block = 0L, key = random_key(1), start = NULL)
     pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
