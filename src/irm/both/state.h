@@ -27,6 +27,14 @@ typedef struct irm_profile {
 
 typedef struct irm_trial irm_trial;
 
+/* Of each cluster of the mode that is joined: its best partner and the gain of their union, the cluster that it went
+ * into, and whether it has changed. */
+typedef struct irm_joins {
+  double *gain;
+  int32_t *best, *into;
+  uint8_t *changed;
+} irm_joins;
+
 /* A sweep's proposals in a mode: `next` is the first without an outcome; those below `begun` have been evaluated, for
  * some earlier state; those below `end` have slots, number n the slot of n modulo their number. */
 typedef struct irm_queue {
@@ -65,6 +73,7 @@ typedef struct irm_state {
   double *block_sums;   /* of the rows of blocks, in the log posterior */
   double *rates;        /* of a cluster's blocks, k for each direction */
   int32_t *sampled[2];  /* the labels that irm_ascend() started from */
+  irm_joins joins;
   int64_t sweep;
   uint64_t counter; /* of the draws of sequential code, from 0 in every sweep */
 } irm_state;

@@ -8,6 +8,7 @@
 #include "irm/cpu/blocked.h"
 #include "irm/cpu/collapsed.h"
 #include "irm/cpu/greedy_ascent.h"
+#include "irm/cpu/joins.h"
 #include "irm/cpu/split/trials.h"
 
 /* Work of a sweep, in cluster scores, below which chains run side by side without a poll in between. */
@@ -78,6 +79,19 @@ static weft_status new_labels(weft_ctx *poll, const irm_run *run, irm_state *sta
   } else {
     WEFT_TRY(blocked_labels(poll, run, state, done, total));
   }
+done:
+  return st;
+}
+
+/* Joins parts of clusters, in the sweeps that a chain starts with. */
+static weft_status join_clusters(weft_ctx *poll, const irm_run *run, irm_state *state)
+{
+  weft_status st = WEFT_OK;
+  int64_t joined;
+  if (state->one_mode || !state->model->attempts || state->sweep > IRM_JOINING_SWEEPS) return st;
+  WEFT_TRY(fetch(poll, run, state));
+  WEFT_TRY(irm_join_all(poll, state, &joined));
+  if (joined) state->on_device = 0;
 done:
   return st;
 }
@@ -255,6 +269,7 @@ static weft_status sweep_all(weft_ctx *poll, const irm_run *run, irm_state *cons
   weft_status st = WEFT_OK;
   if (run->abreast) labels_abreast(run, states, chains);
   for (int c = 0; c < chains && !run->abreast; c++) WEFT_TRY(new_labels(poll, run, states[c], done, total));
+  for (int c = 0; c < chains; c++) WEFT_TRY(join_clusters(poll, run, states[c]));
   WEFT_TRY(split_and_merge(poll, run, states, chains, some));
   for (int c = 0; c < chains; c++) {
     WEFT_TRY(look(poll, done, total));

@@ -88,6 +88,10 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE(state->begins, arena, (size_t) most + 1);
     WEFT_TAKE(state->spreads, arena, (size_t) most);
     WEFT_TAKE(state->row_now, arena, (size_t) most);
+    WEFT_TAKE(state->joins.gain, arena, (size_t) most);
+    WEFT_TAKE(state->joins.best, arena, (size_t) most);
+    WEFT_TAKE(state->joins.into, arena, (size_t) most);
+    WEFT_TAKE(state->joins.changed, arena, (size_t) most);
     WEFT_TAKE(state->order, arena, (size_t) nodes);
   }
   if (!state->one_mode) WEFT_TAKE(state->block_now, arena, blocks);

@@ -38,7 +38,7 @@ static double unevenness(const irm_state *state, int mode, const irm_crowd *one,
   const double nodes = (double) all, sampled = (double) (one->sampled + (two ? two->sampled : 0));
   const double expected = sampled * (1 - 1 / nodes);
   double excess = 0, variance = 0;
-  if (all < 2 || all > IRM_SPLIT_NODES || sampled < 1) return 0;
+  if (all < 2 || sampled < 1) return 0;
   for (int32_t at = 0; at < state->active_count[other]; at++) {
     const int32_t m = state->active[other][at];
     const double n = (double) (one->links[m] + (two ? two->links[m] : 0)), mean = n / nodes;
@@ -61,7 +61,7 @@ static double unevenness(const irm_state *state, int mode, const irm_crowd *one,
 static double unevenness_now(const irm_state *state, int mode, int32_t c)
 {
   const irm_crowd crowd = crowd_of(state, mode, c);
-  return unevenness(state, mode, &crowd, NULL);
+  return crowd.nodes > IRM_SPLIT_NODES ? 0 : unevenness(state, mode, &crowd, NULL);
 }
 
 double irm_uneven_joined(const irm_state *state, int mode, int32_t a, int32_t b)
@@ -96,6 +96,16 @@ static void clear(irm_state *state, int mode, int32_t c)
   memset(state->reached + (size_t) c * width, 0, width * sizeof *state->reached);
   memset(state->squares + (size_t) c * width, 0, width * sizeof *state->squares);
   state->sampled_nodes[c] = 0;
+}
+
+void irm_uneven_add(irm_state *state, int mode, int32_t a, int32_t b)
+{
+  const size_t width = (size_t) state->k[1 - mode];
+  for (size_t m = 0; m < width; m++) {
+    state->reached[(size_t) a * width + m] += state->reached[(size_t) b * width + m];
+    state->squares[(size_t) a * width + m] += state->squares[(size_t) b * width + m];
+  }
+  state->sampled_nodes[a] += state->sampled_nodes[b];
 }
 
 /* T, and Σ f over the cluster's blocks. */
