@@ -81,11 +81,13 @@ shard_graph <- function(x, type, family, missing, input) {
   shards <- shards_of(x)
   lists <- row_names <- vector("list", shards$shards)
   columns <- list(n = NULL, names = NULL)
+  show <- progress_function(input$progress, "Reading shards")
   for (i in seq_len(shards$shards)) {
     shard <- read_shard(shards, i, family, input)
     columns <- same_columns(columns, shard, i)
     lists[[i]] <- shard$links
     row_names[i] <- list(shard$row_names)
+    if (!is.null(show)) show(i, shards$shards)
   }
   rows <- sum(vapply(lists, function(part) as.double(part$n_row), 0))
   if (rows >= .Machine$integer.max) {

@@ -88,6 +88,7 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
   checkpoint_sweeps <- check_number(control$checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step,
                                     whole = TRUE)
   control$threads <- threads_for(run$threads)
+  control["progress"] <- list(run$progress)
   graph <- irm_graph(x, type, family, missing, control)
   same_on_ranks(ranks, x = graph)
   shared <- list(key = irm_key(seed), problem = if (rank_part(ranks)[1L] == 0L) checkpoint_problem(checkpoint))
@@ -285,7 +286,8 @@ start_state <- function(graph, init, model, chains, prior, start = model$max_clu
             else if (!is.null(graph$values)) random_start(start, model$key, chains, run_nodes(list(graph = graph)))
             else .Call(C_weft_irm_start, native_graph(graph),
                        native_model(if (model$nested) model else replace(model, "max_clusters", list(start))),
-                       as.integer(chains), run_control("cpu", run$threads, FALSE))
+                       as.integer(chains),
+                       run_control("cpu", run$threads, run$progress, NULL, "Finding clusters to start from"))
   upper <- if (!model$nested) integer() else labels$upper %||% integer(nested_words(model$max_clusters) * chains)
   list(row = labels$row, col = labels$col, alpha = rep(rep(prior$alpha, 2L), chains),
        beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels$row,

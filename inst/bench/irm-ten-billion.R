@@ -1,10 +1,11 @@
 # Co-clustering of a planted bipartite graph that comes in shards, up to 10^10 links. By default it has the shape of
 # open chromatin: 10^6 cells by 10^6 regions, of which 1 % are open in a cell. Options: --links, --rows, --columns,
 # --clusters (of rows and of columns), --shard (links in one), --sweeps, --max (clusters; default: irm()'s own),
-# --attempts, --backend, --devices. It prints the seconds of the call without those in which links are drawn, the
-# agreement with the planted clusters, and memory.
-#   Rscript inst/bench/irm-ten-billion.R --backend cuda                          10^10 links, one device
-#   Rscript inst/bench/irm-ten-billion.R --backend cuda --devices 2
+# --attempts, --backend, --devices, --threads, --every (sweeps between two looks at the clusters; each look sends the
+# links to the devices again). It prints what the call does as it goes, the agreement with the planted clusters at each
+# look, the seconds of the call without those in which links are drawn, and memory.
+#   Rscript inst/bench/irm-ten-billion.R --backend cuda --devices 2 --sweeps 12 --every 6      10^10 links, two devices
+#   Rscript inst/bench/irm-ten-billion.R --backend cuda --links 1e9 --rows 3e5 --columns 3e5 --clusters 100 --sweeps 12
 #   Rscript inst/bench/irm-ten-billion.R same --links 1e8 --rows 1e5 --columns 1e5 --clusters 50 --sweeps 12
 # `same` compares the labels of one shard, of several, of the CPU and of one and two devices.
 library(weft)
@@ -17,6 +18,21 @@ k <- number("clusters", 200)
 links <- number("links", 1e10)
 sweeps <- number("sweeps", 60)
 devices <- number("devices", 1)
+every <- number("every", sweeps)
+
+# Lines with the seconds since the script began; one every few seconds from within a stage.
+opened <- proc.time()[[3]]
+say <- function(...) {
+  cat(sprintf("[%5.1f s] ", proc.time()[[3]] - opened), sprintf(...), "\n", sep = "")
+  flush(stdout())
+}
+doing <- "starting"
+last <- opened
+progress <- function(done, total) {
+  if (proc.time()[[3]] - last < 5) return()
+  last <<- proc.time()[[3]]
+  say("  %s%s", doing, if (total > 0) sprintf(": %.0f of 100", 100 * done / total) else "")
+}
 
 set.seed(1)
 truth <- list(row = sample.int(k, rows, TRUE), col = sample.int(k, columns, TRUE))
@@ -49,22 +65,47 @@ peaks <- function() {
   c(as.numeric(gsub("[^0-9]", "", line)) * 1024, native) / 1e9
 }
 
+# The clusters that a run is at, looked at before each of its pieces of sweeps.
+look <- function(job) {
+  if (job$done == 0) return()
+  z <- lapply(job$state[c("row", "col")], function(x) x + 1L)
+  say("after sweep %d: NMI %.6f of rows, %.6f of columns; %d x %d clusters; log posterior %.10g", job$done,
+      irm_nmi(z$row, truth$row), irm_nmi(z$col, truth$col), length(unique(z$row)), length(unique(z$col)),
+      job$state$best)
+}
+
 # Seconds in parts of a call, those in which links are drawn among the shards'.
 parts <- c(shards = "shard_graph", prepare = "prepare_graph", start = "start_state", sweeps = "irm_chains",
            result = "irm_result")
 began <- spent <- stats::setNames(numeric(length(parts)), parts)
+enter <- function(part, frame) {
+  doing <<- names(parts)[parts == part]
+  began[[part]] <<- proc.time()[[3]]
+  if (part == "irm_chains") look(frame$job)
+  say("%s", doing)
+}
+leave <- function(part) {
+  took <- proc.time()[[3]] - began[[part]]
+  spent[[part]] <<- spent[[part]] + took
+  say("%s took %.1f s; %.1f GB of host memory, devices %.1f GB", names(parts)[parts == part], took, peaks()[1],
+      peaks()[3])
+}
 for (part in parts) {
   suppressMessages(trace(part, where = asNamespace("weft"), print = FALSE,
-                         bquote(began[[.(part)]] <<- proc.time()[[3]], list(part = part)),
-                         exit = bquote(spent[[.(part)]] <<- spent[[.(part)]] + proc.time()[[3]] - began[[.(part)]])))
+                         bquote(.(enter)(.(part), environment())), exit = bquote(.(leave)(.(part)))))
 }
+# Pieces of sweeps come with checkpoints, which would contain all links.
+utils::assignInNamespace("save_checkpoint", function(job) NULL, "weft")
 
 fitted <- function(in_shard, backend, on = seq_len(devices) - 1) {
   drawing <<- 0
   spent[] <<- 0
-  control <- list(split_merge = number("attempts", 30))
+  control <- c(list(split_merge = number("attempts", 30)),
+               if (every < sweeps) list(checkpoint = tempfile(), checkpoint_sweeps = every))
   most <- number("max", NA)
-  run <- weft_run(backend = backend, devices = if (backend == "cuda") on)
+  threads <- number("threads", NA)
+  run <- weft_run(backend = backend, devices = if (backend == "cuda") on, progress = progress,
+                  threads = if (!is.na(threads)) threads)
   seconds <- system.time(fit <- irm(planted(in_shard), chains = 1, sweeps = sweeps, seed = 1, run = run,
                                     max_clusters = if (!is.na(most)) most, control = control))[["elapsed"]]
   agree <- c(irm_nmi(fit$row_cluster, truth$row), irm_nmi(fit$col_cluster, truth$col))

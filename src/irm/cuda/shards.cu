@@ -191,6 +191,7 @@ weft_status irm_shards_make(weft_ctx *ctx, irm_shards *all, double room)
     }
     WEFT_DEVICE_TAKE(shard.resident, all->mem, shard.bytes);
     WEFT_TRY(send_shard(all, shard, shard.resident));
+    WEFT_TRY(weft_poll(ctx, 0, 1));
   }
   if (!all_stay && !all->streamed) WEFT_DEVICE_TAKE(all->streamed, all->mem, (size_t) largest);
 done:
