@@ -28,34 +28,56 @@ static double prior_gain(const irm_state *state, int mode, int32_t a, int32_t b)
   return irm_log_gamma(x + y) - irm_log_gamma(x) - irm_log_gamma(y) - weft_log(state->chain->alpha[mode]);
 }
 
-/* Σ f over a cluster's blocks. */
-static double sum_blocks(const irm_state *state, int mode, int32_t a)
+/* f of a cluster's blocks. */
+static void fill_row(irm_state *state, int mode, int32_t a)
 {
   const size_t row = (size_t) a * (size_t) state->k[1 - mode];
-  double sum = 0;
-  for (int32_t at = 0; at < state->active_count[1 - mode]; at++)
-    sum += irm_block_now(state, mode, row + (size_t) state->active[1 - mode][at]);
-  return sum;
+  for (int32_t at = 0; at < state->active_count[1 - mode]; at++) {
+    const size_t m = row + (size_t) state->active[1 - mode][at];
+    state->block_now[m] = irm_block_now(state, mode, m);
+  }
 }
 
-static double union_gain(const irm_state *state, int mode, int32_t a, int32_t b)
+static double times_log(double x, double y) { return x > 0 ? x * weft_log(x / y) : 0; }
+
+/* rest[at]: the most that blocks at, at + 1, .. of a cluster can gain by a union, whatever joins them: the log of their
+ * greatest likelihood less f, as a mean over rates is at most the greatest value. Real values have no such bound. */
+static void fill_bounds(const irm_state *state, int mode, int32_t a, double *rest)
+{
+  const int32_t count = state->active_count[1 - mode];
+  rest[count] = 0;
+  for (int32_t at = count - 1; at >= 0; at--) {
+    const size_t m = (size_t) a * (size_t) state->k[1 - mode] + (size_t) state->active[1 - mode][at];
+    const double links = (double) state->links[mode][m], pairs = (double) state->pairs[mode][m];
+    const double none = state->model->poisson ? -links : times_log(pairs - links, pairs);
+    const double most = times_log(links, pairs) + none - state->block_now[m];
+    rest[at] = rest[at + 1] + (state->values[mode] ? WEFT_INFINITY : most);
+  }
+}
+
+/* Gain in log posterior by the union of a cluster, whose bounds are `rest`, and b; minus infinity as soon as it is sure
+ * to be none. */
+static double union_gain(const irm_state *state, int mode, int32_t a, int32_t b, const double *rest)
 {
   const size_t width = (size_t) state->k[1 - mode], row_a = (size_t) a * width, row_b = (size_t) b * width;
   const int64_t *links = state->links[mode], *pairs = state->pairs[mode], *values = state->values[mode];
-  double sum = prior_gain(state, mode, a, b) - state->row_now[a] - state->row_now[b];
+  double sum = prior_gain(state, mode, a, b);
   for (int32_t at = 0; at < state->active_count[1 - mode]; at++) {
     const size_t m = (size_t) state->active[1 - mode][at], x = row_a + m, y = row_b + m;
-    if (pairs[x] + pairs[y])
-      sum += irm_f_block(&state->tables, links[x] + links[y], values ? values[x] + values[y] : 0, pairs[x] + pairs[y]);
+    if (sum + rest[at] < -1) return -WEFT_INFINITY;
+    if (!(pairs[x] + pairs[y])) continue;
+    sum += irm_f_block(&state->tables, links[x] + links[y], values ? values[x] + values[y] : 0, pairs[x] + pairs[y]) -
+           state->block_now[x] - state->block_now[y];
   }
   return sum;
 }
 
 /* The best partner of a cluster, the smaller of two equal ones: among all, when it or its partner has changed; else
  * only changed clusters may be better. */
-static void find_partner(irm_state *state, int mode, int32_t a)
+static void find_partner(irm_state *state, int mode, int32_t a, double *rest)
 {
   irm_joins *joins = &state->joins;
+  fill_bounds(state, mode, a, rest);
   const int all = joins->changed[a] || joins->best[a] < 0 || joins->changed[joins->best[a]];
   if (all) {
     joins->gain[a] = -WEFT_INFINITY;
@@ -64,8 +86,8 @@ static void find_partner(irm_state *state, int mode, int32_t a)
   for (int32_t at = 0; at < state->active_count[mode]; at++) {
     const int32_t b = state->active[mode][at];
     if (b == a || !(all || joins->changed[b])) continue;
-    const double gain = union_gain(state, mode, a < b ? a : b, a < b ? b : a);
-    if (gain < joins->gain[a] || (gain == joins->gain[a] && b > joins->best[a])) continue;
+    const double gain = union_gain(state, mode, a < b ? a : b, a < b ? b : a, rest);
+    if (!(gain > joins->gain[a] || (gain == joins->gain[a] && b < joins->best[a]))) continue;
     joins->gain[a] = gain;
     joins->best[a] = b;
   }
@@ -77,14 +99,16 @@ static weft_status find_partners(weft_ctx *poll, irm_state *state, int mode)
   weft_status st = WEFT_OK;
   const int32_t count = state->active_count[mode], *active = state->active[mode];
   const double each = (double) count * state->active_count[1 - mode] + 1;
-  const int threads = weft_threads_worth(state->threads, 20 * each * count);
+  const int most = state->threads < state->trial_count ? state->threads : state->trial_count; /* each has a scratch */
+  const int threads = weft_threads_worth(most, 20 * each * count);
   const int32_t slice = (int32_t) (POLL_SCORES * threads / each) + 1;
   for (int32_t at = 0; at < count; at++)
-    if (state->joins.changed[active[at]]) state->row_now[active[at]] = sum_blocks(state, mode, active[at]);
+    if (state->joins.changed[active[at]]) fill_row(state, mode, active[at]);
   for (int32_t first = 0; first < count; first += slice) {
     const int32_t last = first + slice < count ? first + slice : count;
     WEFT_PARALLEL_FOR(threads, dynamic)
-    for (int32_t at = first; at < last; at++) find_partner(state, mode, active[at]);
+    for (int32_t at = first; at < last; at++)
+      find_partner(state, mode, active[at], state->trials[WEFT_THREAD()].bounds);
     if (poll) WEFT_TRY(weft_poll(poll, 0, 0));
   }
 done:

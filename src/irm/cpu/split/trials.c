@@ -42,6 +42,7 @@ weft_status irm_trials_make(weft_arena *arena, irm_state *state, int chains)
     WEFT_TAKE(trial[k].targets, arena, (size_t) nodes);
     WEFT_TAKE(trial[k].scores, arena, (size_t) most);
     WEFT_TAKE(trial[k].counts, arena, (size_t) most);
+    WEFT_TAKE(trial[k].bounds, arena, (size_t) most + 1);
     if (state->one_mode) continue;
     WEFT_TRY(
         irm_pair_make(arena, state, slots == 1 || k == slots || entries < beside ? entries : beside, &trial[k].pair));

@@ -11,7 +11,7 @@ typedef struct irm_pair irm_pair;
 
 struct irm_trial {
   int32_t *members, *targets; /* nodes of its clusters, and where a scan is to put them */
-  double *scores;             /* of the clusters of a mode */
+  double *scores, *bounds;    /* of the clusters of a mode; scratch of joins.c */
   int64_t *counts;            /* scratch, by cluster of the other mode */
   weft_rng rng;               /* the proposal's own draws, and which of them the scans are at */
   uint64_t index, scans;
