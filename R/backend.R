@@ -132,21 +132,21 @@ device_may_pay <- function(seconds) worth_a_device(seconds) && is.null(cuda_miss
 worth_opening <- 0.05 # seconds that a device would save a call if it were open: it is opened beside the work
 
 # Opens devices for later calls while this one works. R waits for the threads that do it before it ends.
-# blas: cuBLAS, too.
-open_beside <- function(devices, blas = FALSE) {
+# libraries: NVIDIA's, as in expect_libraries().
+open_beside <- function(devices, libraries = character()) {
   if (!dir.exists(file.path(cuda_dir(), "cuda"))) return(invisible())
   if (is.null(session$waits)) {
     session$waits <- TRUE
     reg.finalizer(session, function(session) if (session$waits) .Call(C_weft_beside_wait), onexit = TRUE)
   }
-  .Call(C_weft_beside_open, cuda_dir(), devices, blas)
+  .Call(C_weft_beside_open, cuda_dir(), devices, libraries)
 }
 
-# For calls that will need cuBLAS, before they choose a back end: where a device is asked for and not open yet, a thread
-# opens cuBLAS while the call opens the device.
-expect_blas <- function(run) {
+# For calls that will need NVIDIA's libraries ("cublas", "cusolver", "cusparse"), before they choose a back end: where a
+# device is asked for and not open yet, a thread opens them while the call opens the device and sends data.
+expect_libraries <- function(run, libraries = "cublas") {
   asked <- identical(run$backend %||% weft_backend(), "cuda") && !isTRUE(run$dry_run)
-  if (asked && !isTRUE(session$device_open)) open_beside(first_device(), TRUE)
+  if (asked && !isTRUE(session$device_open)) open_beside(first_device(), libraries)
 }
 
 session <- new.env(parent = emptyenv())

@@ -4,6 +4,10 @@
 #' is sent as compressed blocks (about one byte per value). It can be divided among several devices, and each gets one
 #' part of the rows. The memory is released by `weft_free()`, or when R collects the object as garbage.
 #'
+#' Between calls, weft keeps up to 128 MB of memory on each device that it has used, in blocks of at most 32 MB, since
+#' small calls would otherwise wait for the driver. Without an argument, `weft_free()` gives this memory back, for
+#' example if another program needs it. If the option `weft.device_memory` is set, nothing is kept.
+#'
 #' @section Stores: The result is a store for all functions. [pca()], the moments that [gene_cells()] uses to select
 #'   genes, and sums and means of rows and columns of whole-number counts are computed from the blocks on the devices.
 #'   [store_normalise()] returns a store that uses the same blocks, with other sizes or fewer columns. Everything else
@@ -16,7 +20,8 @@
 #'   that.
 #' @param precision `"double"`, or `"single"` to keep a matrix as 32-bit floats.
 #' @param devices `NULL` for one device, `"all"`, or device numbers, as in [weft_run()]. A matrix goes to one device.
-#' @param handle an object returned by `weft_upload()` or [mi_pack()].
+#' @param handle an object returned by `weft_upload()` or [mi_pack()]. If it is not given, `weft_free()` frees what weft
+#'   keeps on devices between calls.
 #' @return `weft_upload()`: for a matrix, an object of class `weft_device_matrix` with `dim` and `dimnames`;
 #'   `as.matrix()` brings the numbers back. For a store, a store of class `weft_resident_store`. `weft_free()`: `NULL`,
 #'   invisibly.
@@ -54,7 +59,7 @@ weft_upload <- function(x, precision = c("double", "single"), devices = NULL) {
 #' @rdname weft_upload
 #' @export
 weft_free <- function(handle) {
-  need_args("handle")
+  if (missing(handle)) return(invisible(.Call(C_weft_free_kept)))
   pointer <- handle_pointer(handle)
   if (is_resident_store(handle)) {
     pointer <- handle_pointer(handle_part(handle, "resident"))

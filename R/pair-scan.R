@@ -168,7 +168,7 @@ choose_for_scan <- function(run, model, use, top, df, permutations) {
             top = min(top, use$searched), threads = run$threads)
   }
   stays <- plan()$stays
-  if (is.null(stays)) expect_blas(run)
+  if (is.null(stays)) expect_libraries(run)
   chosen <- if (is.null(stays)) choose_backend(run$backend, plan()) else cpu_only(run$backend, stays, plan())
   report_backend(chosen, run)
   chosen

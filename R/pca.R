@@ -86,7 +86,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   }
   plan <- pca_plan(source, k, method, run$threads, alone = is.null(ranks))
   if (!is.null(ranks)) plan$methods[] <- ranks_gather(plan$methods[["cpu"]])[[1L]] # whatever the back end
-  expect_blas(run)
+  expect_libraries(run, plan$libraries)
   kept <- !is.null(source$devices)
   chosen <- if (kept || source$kind == "resident") choose_resident(run$backend, kept)
             else choose_backend(run$backend, plan$cost)
@@ -161,8 +161,8 @@ choose_resident <- function(backend, store = FALSE) {
   list(name = "cuda", reason = if (store) "the store is on the device" else "the matrix is on the device")
 }
 
-# list(methods = c(cpu, cuda), cost = what either back end takes (R/plan.R), gives_way): src/pca/plan.c chooses. A
-# resident matrix is on the device whatever that says.
+# list(methods = c(cpu, cuda), cost = what either back end takes (R/plan.R), gives_way, libraries): src/pca/plan.c
+# chooses. A resident matrix is on the device whatever that says.
 pca_plan <- function(source, k, method, threads, alone = TRUE) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)

@@ -106,7 +106,8 @@ all_cells <- function() {
     cells_over("pca", decompositions, make_dense, function(x, ...) pca(x$x, x$k, seed = 1, ...)),
     cells_over("pca, sparse", sizes(c("n", "p", "share"), c(2000, 1000, 0.05), c(20000, 2000, 0.02), c(5000, 20000,
         0.01),
-                                    c(100000, 500, 0.02), c(50000, 5000, 0.01), c(1000, 1000, 0.3)), sparse,
+                                    c(100000, 500, 0.02), c(50000, 5000, 0.01), c(1000, 1000, 0.3),
+                                    c(50000, 3000, 0.01)), sparse,
                function(x, ...) pca(x, 10, seed = 1, ...)),
     cells_over("pca, engines", rbind(utils::head(decompositions, 7), more_decompositions), make_dense,
                function(x, ...) pca(x$x, x$k, seed = 1, run = "cpu", ...), choices = c("krylov", "gram"),
@@ -187,6 +188,49 @@ all_cells <- function() {
                                                  c(20000, 8, 0.5), c(3000, 20, 1)), make_points,
                function(x, ...) kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0, run = "cpu",
                                            ...), choices = c("direct", "tree"), by = "method"),
+    # at new points on a line, beside the same sums by each method
+    cells_over("kde, on a grid", sizes(c("n", "at"), c(20000, 500), c(200000, 500), c(1000000, 1000)),
+               function(n, at) {
+                 x <- spread(n, 1)[, 1]
+                 list(density = kde(x), x = x, at = seq(min(x), max(x), length.out = at))
+               }, function(x, method) {
+                 if (method == "auto") return(stats::predict(x$density, x$at, run = "cpu"))
+                 kernel_sum(x$at, x$x, bandwidth = x$density$bandwidth, rel_error = 1e-4, method = method, run = "cpu")
+               }, choices = c("tree", "line", "mesh"), by = "method"),
+    # the sums of the regression, without each point's own term
+    cells_over("kernel_regression, sums", sizes(c("n", "d"), c(20000, 1), c(10000, 2), c(100000, 2), c(5000, 4)),
+               function(n, d) {
+                 x <- spread(n, d)
+                 list(x = x, y = sin(3 * x[, 1]) + stats::rnorm(n) / 5, h = kde(x)$bandwidth)
+               }, function(x, method) {
+                 if (method == "auto") return(kernel_regression(x$x, x$y, x$h, run = "cpu"))
+                 kernel_sum(x$x, weights = cbind(1, x$y - mean(x$y)), bandwidth = x$h, rel_error = 1e-4,
+                            leave_one_out = TRUE, method = method, run = "cpu")
+               }, choices = c("direct", "tree", "mesh"), by = "method"),
+    cells_over("gp_regression, ranks", sizes(c("n", "d"), c(1000, 2), c(3000, 3), c(5000, 8), c(6000, 1)),
+               function(n, d) {
+                 x <- normal(n, d)
+                 list(x = x, y = sin(x[, 1]) + stats::rnorm(n) / 5, rank = c(whole = n, low = 100))
+               }, function(x, method) {
+                 gp_regression(x$x, x$y, bandwidth = sqrt(ncol(x$x)), noise = 0.04, run = "cpu",
+                               rank = if (method != "auto") x$rank[[method]])
+               }, choices = c("whole", "low"), by = "method"),
+    cells_over("gp_regression", sizes(c("n", "d"), c(1000, 2), c(5000, 8), c(20000, 3)),
+               function(n, d) list(x = normal(n, d), y = stats::rnorm(n)),
+               function(x, ...) gp_regression(x$x, x$y, bandwidth = sqrt(ncol(x$x)), ...)),
+    cells_over("kernel_regression", sizes(c("n", "d"), c(20000, 1), c(10000, 2), c(5000, 4)),
+               function(n, d) list(x = normal(n, d), y = stats::rnorm(n)),
+               function(x, ...) kernel_regression(x$x, x$y, "scott", ...)),
+    cells_over("pca, 2 % missing", sizes(c("n", "p", "k"), c(1000, 200, 5), c(5000, 1000, 5), c(50000, 500, 10)),
+               function(n, p, k) {
+                 x <- make_dense(n, p, k)
+                 x$x[sample(length(x$x), length(x$x) %/% 50)] <- NA
+                 x
+               }, function(x, ...) pca(x$x, x$k, na = "em", control = list(tolerance = 1e-4), seed = 1, ...)),
+    cells_over("pca, sparse, engines", sizes(c("n", "p", "share"), c(2000, 1000, 0.05), c(20000, 2000, 0.02),
+                                             c(50000, 3000, 0.01), c(100000, 500, 0.02), c(3000, 3000, 0.1)), sparse,
+               function(x, ...) pca(x, 10, seed = 1, run = "cpu", ...), choices = c("krylov", "gram"),
+               by = "method"),
     cells_over("kernel_sum, one dimension", sizes(c("n", "h"), c(2000, 0.05), c(20000, 0.02), c(50000, 0.005),
                                                   c(200000, 0.01)),
                function(n, h) list(x = spread(n, 1), h = h),

@@ -1,9 +1,10 @@
 # The cost of a session's first call on a device: Rscript inst/bench/opening.R [--times 5] [--library .lib]. Each row is
 # the median (least to greatest) over fresh processes, in milliseconds: the CUDA program below in C, from main() to the
-# first result on the host; in R the first small call, and the mean of 50 later ones, whose work takes microseconds. The
-# calls need no library, cuBLAS, cuSOLVER or cuSPARSE; small ones of the latter two need cuBLAS alone. The last rows are
-# the steps of a first call: the driver, a device, cuBLAS. Goal: at most 150 ms above the program, and 1 ms for later
-# calls beside their work.
+# first result on the host; in R the first small call, and the mean of 50 later ones, whose work takes microseconds,
+# with the blocks, streams and handles that each of these asked the driver for (0: what the first call took was kept).
+# The calls need no library, cuBLAS, cuSOLVER or cuSPARSE; small ones of the latter two need cuBLAS alone. The last rows
+# are the steps of a first call (the driver, a device, cuBLAS), and later calls on the CPU, where R's part is the same.
+# Goal: at most 150 ms above the program, and 1 ms for later calls beside their work.
 library(weft)
 source("inst/bench/bench.R")
 times <- as.integer(option("times", 5))
@@ -28,7 +29,7 @@ if (built == 0) {
 }
 
 # Milliseconds in fresh processes: a row for each number that `code` prints.
-fresh <- function(code) {
+fresh <- function(code, numbers = 2) {
   code <- paste("library(weft); set.seed(1); x <- matrix(rnorm(50 * 200), 200); y <- rep(0:1, 100);",
                 "wide <- matrix(rnorm(300 * 400), 400); s <- Matrix::rsparsematrix(200, 150, .1);",
                 "large <- Matrix::rsparsematrix(20000, 1000, .001);",
@@ -36,7 +37,7 @@ fresh <- function(code) {
   vapply(seq_len(times), function(i) {
     out <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)), stdout = TRUE, stderr = FALSE)
     as.numeric(strsplit(utils::tail(out, 1), " ")[[1]])
-  }, numeric(2))
+  }, numeric(numbers))
 }
 
 calls <- c(
@@ -50,10 +51,12 @@ calls <- c(
 )
 for (name in names(calls)) {
   took <- fresh(sprintf(paste("one <- function() ms(%s); first <- one();",
-                              "cat(first, 1e3 * system.time(for (i in 1:50) suppressWarnings(%s))[[3]] / 50)"),
-                        calls[[name]], calls[[name]]))
-  cat(sprintf("%-34s %s first, %s later; above the program %.0f\n", name, spread(took[1, ]), spread(took[2, ]),
-              stats::median(took[1, ]) - stats::median(base)))
+                              "one(); made <- function() .Call(weft:::C_weft_memory, NULL)[['made']];",
+                              "before <- made();",
+                              "cat(first, 1e3 * system.time(for (i in 1:50) suppressWarnings(%s))[[3]] / 50,",
+                              "(made() - before) / 50)"), calls[[name]], calls[[name]]), 3)
+  cat(sprintf("%-34s %s first, %s later, %.2f asked for; above the program %.0f\n", name, spread(took[1, ]),
+              spread(took[2, ]), max(took[3, ]), stats::median(took[1, ]) - stats::median(base)))
 }
 opened <- fresh("driver <- ms(weft:::cuda_missing()); cat(driver, ms(weft_devices()))")
 cat(sprintf("%-34s %s\n%-34s %s\n", "the CUDA object and the driver", spread(opened[1, ]), "the device",
@@ -61,3 +64,10 @@ cat(sprintf("%-34s %s\n%-34s %s\n", "the CUDA object and the driver", spread(ope
 blas <- fresh("weft_devices(); mi_pairs(x > 0, y, top = 5, run = 'cuda'); one <- function() ms(pca(x, 2, 'krylov',
               seed = 1, run = 'cuda')); cat(one(), one())")
 cat(sprintf("%-34s %s\n", "cuBLAS with the device open", spread(blas[1, ] - blas[2, ])))
+for (name in names(calls)) {
+  on_cpu <- gsub("'cuda'", "'cpu'", calls[[name]], fixed = TRUE)
+  took <- fresh(sprintf(paste("one <- function() ms(%s); first <- one(); one();",
+                              "cat(first, 1e3 * system.time(for (i in 1:50) suppressWarnings(%s))[[3]] / 50)"),
+                        on_cpu, on_cpu))
+  cat(sprintf("%-34s %s later, on the CPU\n", name, spread(took[2, ])))
+}

@@ -386,3 +386,39 @@ test_that("sweeps give the same on one device and on several that share them", {
     })
   }
 })
+
+test_that("a later call asks the driver for nothing", {
+  memory <- function() .Call(weft:::C_weft_memory, NULL)
+  before <- memory()
+  expect_null(weft_free())
+  expect_identical(memory()[["device_kept"]], 0)
+  skip_if_no_cuda()
+  d <- mixed_data(60, 40)
+  points <- matrix(stats::rnorm(800), 200)
+  sparse <- Matrix::rsparsematrix(20000, 600, 0.002) # by cuSPARSE
+  wide <- matrix(stats::rnorm(300 * 320), 320) # by cuSOLVER
+  calls <- list(
+    function() mi_pairs(d$x[1:8], d$class, na = "drop", top = 5, run = "cuda"),
+    function() kernel_sum(points, method = "direct", run = "cuda"),
+    function() pca(points, 2, "krylov", seed = 1, run = "cuda"),
+    function() pca(points, 2, "gram", seed = 1, run = "cuda"),
+    function() pca(sparse[1:200, 1:50], 2, seed = 1, run = "cuda"),
+    function() pca(sparse, 2, "krylov", seed = 1, run = "cuda"),
+    function() pca(wide, 2, "gram", seed = 1, run = "cuda")
+  )
+  for (k in seq_along(calls)) {
+    for (i in 1:2) suppressWarnings(calls[[k]]())
+    there <- memory()
+    suppressWarnings(calls[[k]]())
+    expect_identical(memory()[["made"]], there[["made"]], info = deparse(calls[[k]]))
+    expect_identical(memory()[["device_kept"]], there[["device_kept"]], info = deparse(calls[[k]]))
+  }
+  expect_gt(memory()[["device_kept"]], 0)
+  expect_lte(memory()[["device_kept"]], 128 * 2^20)
+  # a limit is a limit of all that weft has on a device
+  withr::with_options(list(weft.device_memory = 1e9), calls[[2]]())
+  expect_identical(memory()[["device_kept"]], 0)
+  calls[[2]]()
+  weft_free()
+  expect_identical(memory()[c("device", "device_kept")], c(device = before[["device"]], device_kept = 0))
+})

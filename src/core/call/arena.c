@@ -36,6 +36,16 @@ void weft_memory_count_device(weft_memory *m, int device, int64_t bytes)
   account(&m->device_live, &m->device_peak, bytes);
 }
 
+void weft_memory_count_kept(weft_memory *m, int64_t bytes)
+{
+  if (m) __atomic_add_fetch(&m->device_kept, bytes, __ATOMIC_RELAXED);
+}
+
+void weft_memory_count_made(weft_memory *m)
+{
+  if (m) __atomic_add_fetch(&m->made, 1, __ATOMIC_RELAXED);
+}
+
 int weft_memory_ask(weft_memory *m)
 {
   int64_t k = __atomic_add_fetch(&m->allocations, 1, __ATOMIC_RELAXED);

@@ -57,6 +57,9 @@ void weft_arena_drop(weft_arena *arena, void *block);
 int weft_memory_ask(weft_memory *account);
 void weft_memory_count_host(weft_memory *account, int64_t bytes);
 void weft_memory_count_device(weft_memory *account, int device, int64_t bytes);
+/* NULL: work of no call, such as opening a device beside one. */
+void weft_memory_count_kept(weft_memory *account, int64_t bytes);
+void weft_memory_count_made(weft_memory *account);
 
 /* Bytes that this process may still take without swapping or being killed; -1 when unknown. */
 double weft_host_available(void);

@@ -35,6 +35,7 @@ const weft_mpi_table *weft_mpi_open(const char *libs, char *why, size_t len)
 }
 
 void weft_backends_close(void) {}
+void weft_cuda_free_kept(void) {}
 void weft_remember_process(void) {}
 int weft_forked(void) { return 0; }
 
@@ -115,9 +116,15 @@ const weft_mpi_table *weft_mpi_open(const char *libs, char *why, size_t len)
   return open_object(&mpi_object, libs, "mpi", RTLD_GLOBAL, sizeof(weft_mpi_table), why, len);
 }
 
+void weft_cuda_free_kept(void)
+{
+  if (cuda_object.table && !weft_forked()) ((const weft_backend *) cuda_object.table)->device->free_kept();
+}
+
 void weft_backends_close(void)
 {
   weft_beside_wait();
+  weft_cuda_free_kept();
   close_object(&cuda_object);
   /* an MPI that has started cannot be unloaded safely */
   if (mpi_object.table) ((const weft_mpi_table *) mpi_object.table)->stop("\nweft was unloaded.");

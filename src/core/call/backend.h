@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define WEFT_ABI 6
+#define WEFT_ABI 7
 
 typedef struct weft_device_info {
   char name[128], architectures[128]; /* architectures: what the object was built for, "75 80 86 89 90" */
@@ -30,6 +30,9 @@ typedef struct weft_device_matrix {
   int device, single;
 } weft_device_matrix;
 
+/* NVIDIA's libraries, for those who open them before a call needs them. */
+enum { WEFT_BLAS = 1, WEFT_SOLVER = 2, WEFT_SPARSE = 4 };
+
 typedef struct weft_device_ops {
   /* 0 with the reason in why[] when no device can be used. */
   int (*count)(char *why, size_t len);
@@ -42,8 +45,10 @@ typedef struct weft_device_ops {
   /* Whether this process has a context on a device; creates one. */
   int (*opened)(int device);
   void (*open)(int device);
-  /* The same, and opens cuBLAS. */
-  void (*open_blas)(int device);
+  /* The same, and opens libraries: WEFT_BLAS and others, added up. */
+  void (*open_libraries)(int device, int which);
+  /* Frees the blocks that are kept on all devices for later calls. */
+  void (*free_kept)(void);
 } weft_device_ops;
 
 #define WEFT_ROOM_FIELD(room) const struct weft_##room##_ops *room;
@@ -112,6 +117,8 @@ const weft_backend *weft_cpu_backend(void);
 const weft_backend *weft_cuda_backend(const char *libs, char *why, size_t len);
 const weft_mpi_table *weft_mpi_open(const char *libs, char *why, size_t len);
 void weft_backends_close(void);
+/* Gives the blocks that were kept on devices back, if the CUDA object has been opened. */
+void weft_cuda_free_kept(void);
 
 /* Remembers the process that loaded the package; true in a child that fork() made since. */
 void weft_remember_process(void);

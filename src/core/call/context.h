@@ -19,6 +19,8 @@ typedef struct weft_memory {
   int64_t host_live, host_peak;     /* bytes now, and the most so far */
   int64_t device_live, device_peak; /* of all devices */
   int64_t device_on[WEFT_MOST_DEVICES];
+  int64_t device_kept; /* bytes that no call uses, kept for the next (device/kept.cuh) */
+  int64_t made;        /* blocks, streams and handles that the driver and its libraries were asked for */
   int64_t allocations; /* host and device allocations requested since the counter was set */
   int64_t fail_at;     /* a test's tool: the k-th allocation fails; -k: on a second try, too; 0: none */
 } weft_memory;

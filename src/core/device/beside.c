@@ -9,11 +9,11 @@
 
 #ifdef _WIN32
 
-void weft_beside_open(const char *libs, int device, int blas)
+void weft_beside_open(const char *libs, int device, int libraries)
 {
   (void) libs;
   (void) device;
-  (void) blas;
+  (void) libraries;
 }
 int weft_beside_opened(int device)
 {
@@ -28,7 +28,7 @@ void weft_beside_wait(void) {}
 
 static struct {
   pthread_t thread;
-  int blas, begun, running, opened;
+  int libraries, begun, running, opened;
 } opening[WEFT_MOST_DEVICES];
 static char objects[4096]; /* the package's libs directory */
 
@@ -38,18 +38,18 @@ static void *open_device(void *data)
   char why[512] = "";
   const weft_backend *b = weft_cuda_backend(objects, why, sizeof why);
   if (b && device < b->device->count(why, sizeof why)) {
-    (opening[device].blas ? b->device->open_blas : b->device->open)(device);
+    b->device->open_libraries(device, opening[device].libraries);
     __atomic_store_n(&opening[device].opened, b->device->opened(device), __ATOMIC_RELEASE);
   }
   return NULL;
 }
 
-void weft_beside_open(const char *libs, int device, int blas)
+void weft_beside_open(const char *libs, int device, int libraries)
 {
   sigset_t all, before;
   if (device < 0 || device >= WEFT_MOST_DEVICES || opening[device].begun || weft_forked()) return;
   opening[device].begun = 1;
-  opening[device].blas = blas;
+  opening[device].libraries = libraries;
   snprintf(objects, sizeof objects, "%s", libs);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* R's signals belong to R's thread */

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <cmath>
 #include "core/device/device.cuh"
+#include "core/device/kept.cuh"
 #include "core/call/parallel.h"
 
 #ifndef WEFT_BUILT_FOR
@@ -141,14 +142,15 @@ done:
 struct weft_device_block {
   weft_device_block *next;
   void *data;
-  size_t bytes;
+  size_t bytes, room; /* asked for, and there */
 };
 
 weft_device_arena weft_device_begin(weft_ctx *ctx)
 {
   weft_device_arena arena = { ctx, NULL, NULL, WEFT_OK, NULL, 0 };
   cudaError_t error = cudaSetDevice(ctx->device);
-  if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&arena.stream, cudaStreamNonBlocking);
+  if (error == cudaSuccess) error = weft_kept_stream(ctx, &arena.stream);
+  if (ctx->device_limit > 0) weft_kept_free(ctx); /* what is kept is not within the limit */
   if (error != cudaSuccess)
     arena.opened = weft_device_error(ctx, error, "opening the device", __FILE__, __LINE__);
   else
@@ -156,16 +158,31 @@ weft_device_arena weft_device_begin(weft_ctx *ctx)
   return arena;
 }
 
+/* Takes the block behind *at out of the arena, when no work uses it any more. */
+static void end_block(weft_device_arena *arena, weft_device_block **at, bool sound)
+{
+  weft_device_block *block = *at;
+  *at = block->next;
+  weft_memory_count_device(arena->ctx->memory, arena->ctx->device, -(int64_t) block->bytes);
+  weft_keep_block(arena->ctx, block->data, block->room, sound);
+  free(block);
+}
+
+static bool stream_ended(const weft_device_arena *arena)
+{
+  return !arena->stream || cudaStreamSynchronize(arena->stream) == cudaSuccess;
+}
+
 void weft_device_end(weft_device_arena *arena)
 {
-  if (arena->stream) cudaStreamSynchronize(arena->stream);
-  while (arena->blocks) weft_device_drop(arena, arena->blocks->data);
-  if (arena->stream) cudaStreamDestroy(arena->stream);
+  const bool sound = stream_ended(arena);
+  while (arena->blocks) end_block(arena, &arena->blocks, sound);
+  if (arena->stream) weft_keep_stream(arena->ctx, arena->stream, sound);
   arena->stream = NULL;
 }
 
-/* Bytes that may still be taken on the context's device: what is free less a reserve, within what is left of the user's
- * limit; 0 where the device does not answer. */
+/* Bytes that may still be taken on the context's device: what is free, or kept and unused, less a reserve, within what
+ * is left of the user's limit; 0 where the device does not answer. */
 double weft_device_available(weft_ctx *ctx)
 {
   size_t available = 0, total = 0;
@@ -174,7 +191,8 @@ double weft_device_available(weft_ctx *ctx)
     return 0;
   }
   const double reserve = 64e6; /* kernels' local memory and cuBLAS workspaces come on top of what is asked for */
-  double have = available > reserve ? available - reserve : 0;
+  const double unused = (double) available + weft_kept_bytes(ctx);
+  double have = unused > reserve ? unused - reserve : 0;
   if (ctx->device_limit > 0) {
     const int device = ctx->device < WEFT_MOST_DEVICES ? ctx->device : WEFT_MOST_DEVICES - 1;
     double left = ctx->device_limit - (double) __atomic_load_n(&ctx->memory->device_on[device], __ATOMIC_RELAXED);
@@ -193,6 +211,18 @@ size_t weft_device_chunk(weft_ctx *ctx, size_t items, double bytes_each, double 
   return fit < (double) items ? (size_t) fit : items;
 }
 
+/* A block that the driver is asked for, where there is room for it. What is kept must not take the reserve. */
+static void *take_new(weft_ctx *ctx, double need, size_t bytes, size_t *room)
+{
+  /* to ask takes longer than small calls' work */
+  if (need > LITTLE_BLOCK || ctx->device_limit > 0) {
+    const double have = weft_device_available(ctx);
+    if (need > have) return NULL;
+    if (need > have - weft_kept_bytes(ctx)) weft_kept_free(ctx);
+  }
+  return weft_new_block(ctx, bytes, room);
+}
+
 /* `count` items of `size` bytes on the device, owned by the arena and counted in the call's account. NULL, with the
  * message set, where they exceed what is available. */
 void *weft_device_take(weft_device_arena *arena, size_t count, size_t size)
@@ -201,19 +231,14 @@ void *weft_device_take(weft_device_arena *arena, size_t count, size_t size)
   if (arena->opened != WEFT_OK) return NULL;
   const size_t bytes = count * size;
   const double need = (double) count * (double) size;
-  /* to ask takes longer than small calls' work */
-  const bool little = need <= LITTLE_BLOCK && !(ctx->device_limit > 0);
-  double have = little ? need : weft_device_available(ctx);
-  weft_device_block *block = NULL;
-  if (need <= have && !weft_memory_ask(ctx->memory)) block = (weft_device_block *) malloc(sizeof *block);
-  if (block && cudaMalloc(&block->data, bytes ? bytes : 1) != cudaSuccess) {
-    (void) cudaGetLastError();
-    free(block);
-    block = NULL;
+  weft_device_block *block = weft_memory_ask(ctx->memory) ? NULL : (weft_device_block *) malloc(sizeof *block);
+  if (block) {
+    block->data = ctx->device_limit > 0 ? NULL : weft_kept_block(ctx, bytes, &block->room);
+    if (!block->data) block->data = take_new(ctx, need, bytes, &block->room);
   }
-  if (!block) {
-    if (little) have = weft_device_available(ctx);
-    weft_fail_memory(ctx, "device", need, have, "");
+  if (!block || !block->data) {
+    free(block);
+    weft_fail_memory(ctx, "device", need, weft_device_available(ctx), "");
     return NULL;
   }
   block->bytes = bytes;
@@ -227,11 +252,7 @@ void weft_device_drop(weft_device_arena *arena, void *block)
 {
   for (weft_device_block **p = &arena->blocks; *p; p = &(*p)->next) {
     if ((*p)->data != block) continue;
-    weft_device_block *b = *p;
-    *p = b->next;
-    cudaFree(b->data);
-    weft_memory_count_device(arena->ctx->memory, arena->ctx->device, -(int64_t) b->bytes);
-    free(b);
+    end_block(arena, p, stream_ended(arena));
     return;
   }
 }

@@ -70,6 +70,7 @@ static weft_status open_library(weft_ctx *ctx, const char *name, const char *fil
 {
   weft_status st = WEFT_OK;
   char why[512] = "";
+  if (__atomic_load_n(table, __ATOMIC_ACQUIRE)) return st; /* another thread may be opening another library */
   pthread_mutex_lock(&lock);
   if (!__atomic_load_n(table, __ATOMIC_ACQUIRE)) {
     void *library = open_anywhere(file, why, sizeof why), *first = NULL;
@@ -113,48 +114,90 @@ weft_status weft_open_sparse(weft_ctx *ctx)
                       (void **) &weft_sparse);
 }
 
-/* Handles by lane, kept for later calls on the same device. Another thread may make the first (weft_blas_beside()). */
+/* Handles by lane, kept for later calls on the same device. Another thread may make the first
+ * (weft_libraries_beside()). */
 static struct {
-  cublasHandle_t handle;
+  cublasHandle_t blas;
+  cusolverDnHandle_t solver;
+  cusparseHandle_t sparse;
   int device;
 } kept[WEFT_MOST_DEVICES + 1];
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
-/* The lane's handle, made when first needed. */
-static cublasStatus_t make_handle(weft_ctx *ctx, cublasHandle_t *out)
+static void destroy_handles(int lane)
 {
-  auto &own = kept[ctx->lane];
+  auto &own = kept[lane];
+  if (own.blas) weft_blas.destroy(own.blas);
+  if (own.solver) weft_solver.destroy(own.solver);
+  if (own.sparse) weft_sparse.destroy(own.sparse);
+  own.blas = NULL;
+  own.solver = NULL;
+  own.sparse = NULL;
+}
+
+/* The lane's handle of a library, one of those above, made when first needed. */
+template <typename Handle, typename Status>
+static Status make_handle(weft_ctx *ctx, Handle &own, Status (*create)(Handle *), Handle *out)
+{
+  Status error = (Status) 0;
   if (!ctx->lane) pthread_mutex_lock(&making);
-  if (own.handle && own.device != ctx->device) {
-    weft_blas.destroy(own.handle);
-    own.handle = NULL;
+  if (kept[ctx->lane].device != ctx->device) destroy_handles(ctx->lane);
+  kept[ctx->lane].device = ctx->device;
+  if (!own) {
+    weft_memory_count_made(ctx->memory);
+    error = create(&own);
+    if (error) own = NULL;
   }
-  own.device = ctx->device;
-  cublasStatus_t error = own.handle ? CUBLAS_STATUS_SUCCESS : weft_blas.create(&own.handle);
-  if (error != CUBLAS_STATUS_SUCCESS) own.handle = NULL;
-  *out = own.handle;
+  *out = own;
   if (!ctx->lane) pthread_mutex_unlock(&making);
   return error;
 }
 
-void weft_blas_beside(int device)
+void weft_libraries_beside(int device, int which)
 {
-  cublasHandle_t handle;
+  cublasHandle_t blas;
+  cusolverDnHandle_t solver;
+  cusparseHandle_t sparse;
   weft_ctx ctx = {};
   ctx.device = device;
-  if (weft_open_blas(&ctx) != WEFT_OK) return;
+  const bool found = which & WEFT_BLAS && weft_open_blas(&ctx) == WEFT_OK;
   weft_device_open(device);
-  if (weft_device_opened(device)) make_handle(&ctx, &handle);
+  if (!weft_device_opened(device)) return;
+  if (found) make_handle(&ctx, kept[0].blas, weft_blas.create, &blas);
+  if (which & WEFT_SOLVER && weft_open_solver(&ctx) == WEFT_OK)
+    make_handle(&ctx, kept[0].solver, weft_solver.create, &solver);
+  if (which & WEFT_SPARSE && weft_open_sparse(&ctx) == WEFT_OK)
+    make_handle(&ctx, kept[0].sparse, weft_sparse.create, &sparse);
+}
+
+/* What a library answered when its handle was made and given a stream; `full`: it found no memory. */
+static weft_status opened(weft_ctx *ctx, const char *name, int error, int full)
+{
+  if (error == full) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", name);
+  if (error) return weft_fail(ctx, WEFT_ERR_DEVICE, "%s: error %d when it was opened.", name, error);
+  return WEFT_OK;
 }
 
 weft_status weft_blas_handle(weft_ctx *ctx, cudaStream_t stream, cublasHandle_t *out)
 {
   weft_status st = weft_open_blas(ctx);
   if (st != WEFT_OK) return st;
-  cublasStatus_t error = make_handle(ctx, out);
-  if (error == CUBLAS_STATUS_SUCCESS) error = weft_blas.set_stream(*out, stream);
-  if (error == CUBLAS_STATUS_ALLOC_FAILED) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (cuBLAS).");
-  if (error != CUBLAS_STATUS_SUCCESS)
-    return weft_fail(ctx, WEFT_ERR_DEVICE, "cuBLAS: error %d when it was opened.", (int) error);
-  return st;
+  cublasStatus_t error = make_handle(ctx, kept[ctx->lane].blas, weft_blas.create, out);
+  return opened(ctx, "cuBLAS", error ? error : weft_blas.set_stream(*out, stream), CUBLAS_STATUS_ALLOC_FAILED);
+}
+
+weft_status weft_solver_handle(weft_ctx *ctx, cudaStream_t stream, cusolverDnHandle_t *out)
+{
+  weft_status st = weft_open_solver(ctx);
+  if (st != WEFT_OK) return st;
+  cusolverStatus_t error = make_handle(ctx, kept[ctx->lane].solver, weft_solver.create, out);
+  return opened(ctx, "cuSOLVER", error ? error : weft_solver.set_stream(*out, stream), CUSOLVER_STATUS_ALLOC_FAILED);
+}
+
+weft_status weft_sparse_handle(weft_ctx *ctx, cudaStream_t stream, cusparseHandle_t *out)
+{
+  weft_status st = weft_open_sparse(ctx);
+  if (st != WEFT_OK) return st;
+  cusparseStatus_t error = make_handle(ctx, kept[ctx->lane].sparse, weft_sparse.create, out);
+  return opened(ctx, "cuSPARSE", error ? error : weft_sparse.set_stream(*out, stream), CUSPARSE_STATUS_ALLOC_FAILED);
 }

@@ -43,8 +43,12 @@ weft_status weft_open_blas(weft_ctx *ctx);
 weft_status weft_open_solver(weft_ctx *ctx);
 weft_status weft_open_sparse(weft_ctx *ctx);
 
-/* Opens cuBLAS, the device and the handle of a call's own thread, on a thread of beside.c: the library while the call
- * opens the device. The call tries again if this fails, and reports it. */
-void weft_blas_beside(int device);
-/* The cuBLAS handle of this host thread of a call, made once per process and device, on this stream. */
+/* Opens cuBLAS, the device and the handle of a call's own thread, then the other libraries of `which` (backend.h), on a
+ * thread of beside.c, while the call opens the device and sends data. The call tries again if this fails, and reports
+ * it. */
+void weft_libraries_beside(int device, int which);
+/* The handle of this host thread of a call, made once per process and device, on this stream. It is never destroyed by
+ * its user. */
 weft_status weft_blas_handle(weft_ctx *ctx, cudaStream_t stream, cublasHandle_t *out);
+weft_status weft_solver_handle(weft_ctx *ctx, cudaStream_t stream, cusolverDnHandle_t *out);
+weft_status weft_sparse_handle(weft_ctx *ctx, cudaStream_t stream, cusparseHandle_t *out);

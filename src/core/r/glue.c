@@ -131,6 +131,7 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   if (st == WEFT_ERR_MEMORY && !run.left &&
       weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
     empty_results(&ctx);
+    weft_cuda_free_kept();
     if (memory.fail_at < 0)
       memory.allocations = asked; /* a test lets the same one fail again, whatever is collected */
     else
@@ -418,7 +419,7 @@ SEXP C_weft_host_available(void) { return Rf_ScalarReal(weft_host_available()); 
 /* The account as it stands; a number sets which allocation from now on is to fail (0: none). */
 SEXP C_weft_memory(SEXP fail_at)
 {
-  const char *fields[] = { "host", "host_peak", "device", "device_peak", "allocations", "" };
+  const char *fields[] = { "host", "host_peak", "device", "device_peak", "allocations", "device_kept", "made", "" };
   SEXP out = PROTECT(Rf_mkNamed(REALSXP, fields));
   double *v = REAL(out);
   v[0] = (double) memory.host_live;
@@ -426,6 +427,8 @@ SEXP C_weft_memory(SEXP fail_at)
   v[2] = (double) memory.device_live;
   v[3] = (double) memory.device_peak;
   v[4] = (double) memory.allocations;
+  v[5] = (double) memory.device_kept;
+  v[6] = (double) memory.made;
   if (fail_at != R_NilValue) {
     memory.allocations = 0;
     memory.fail_at = (int64_t) Rf_asReal(fail_at);

@@ -27,6 +27,7 @@
   R(C_weft_ranks_total, 2) \
   R(C_weft_devices, 1) \
   R(C_weft_devices_opened, 1) \
+  R(C_weft_free_kept, 0) \
   R(C_weft_beside_open, 3) \
   R(C_weft_beside_opened, 1) \
   R(C_weft_beside_wait, 0) \

@@ -145,7 +145,7 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
 {
   weft_status st = WEFT_OK;
   irm_engine *engine = new (std::nothrow) irm_engine;
-  cudaDeviceProp properties;
+  int shared = 0, major = 0;
   (void) ops;
   (void) threads;
   if (!engine) return weft_fail_memory(ctx, "host", sizeof *engine, -1, "");
@@ -184,11 +184,12 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
   }
   for (int mode = 0; mode < 2; mode++)
     engine->shards.light_ok[mode] = engine->k[0] <= LIGHT_CLUSTERS && engine->k[1] <= LIGHT_CLUSTERS;
-  WEFT_CUDA(cudaGetDeviceProperties(&properties, ctx->device));
+  WEFT_CUDA(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, ctx->device));
+  WEFT_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ctx->device));
   for (int mode = 0; mode < 2; mode++) /* 64 KB on compute capability 7.5 */
-    if (irm_light_shared(engine->k[1 - mode], engine->k[mode] + IRM_CHUNK) > properties.sharedMemPerBlockOptin)
+    if (irm_light_shared(engine->k[1 - mode], engine->k[mode] + IRM_CHUNK) > (size_t) shared)
       engine->shards.light_ok[mode] = 0;
-  engine->wgmma = irm_wgmma_built() && properties.major == 9;
+  engine->wgmma = irm_wgmma_built() && major == 9;
 #ifdef WEFT_TESTS
   if (getenv("WEFT_IRM_NO_WGMMA")) engine->wgmma = 0;
 #endif

@@ -275,9 +275,7 @@ weft_status weft_pca_eigen(weft_pca_space *space, double *g, size_t order, size_
   int *info = NULL, found = 0, size = 0, failed = 0;
   const double zero = 0;
   const int m = (int) order, first = (int) (order - k) + 1;
-  WEFT_TRY(weft_open_solver(ctx));
-  LIBRARY("cuSOLVER", space->solver ? 0 : weft_solver.create(&space->solver));
-  LIBRARY("cuSOLVER", weft_solver.set_stream(space->solver, space->mem.stream));
+  WEFT_TRY(weft_solver_handle(ctx, space->mem.stream, &space->solver));
   WEFT_DEVICE_TAKE(values, &space->mem, order);
   WEFT_DEVICE_TAKE(info, &space->mem, 1);
   LIBRARY("cuSOLVER",

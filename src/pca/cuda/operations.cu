@@ -27,8 +27,6 @@ static void close_space(weft_pca_space *space)
   }
   delete space->held;
   if (space->numbers) cudaFreeHost(space->numbers);
-  if (space->sparse) weft_sparse.destroy(space->sparse);
-  if (space->solver) weft_solver.destroy(space->solver);
   weft_device_end(&space->mem);
   delete space;
 }

@@ -183,7 +183,7 @@ static weft_status place_dense(weft_pca_space *space)
   double *x = NULL;
   float *held;
   kept to = { NULL, NULL };
-  space->piece_count = (size_t) fmin(most, fmax(tallest, (double) ((size_t) 1 << 24)));
+  space->piece_count = (size_t) fmin(most, fmin((double) n * (double) p, fmax(tallest, (double) ((size_t) 1 << 24))));
   if (space->piece_count < (size_t) n && (data->resident || data->panels == 1))
     return weft_fail_memory(ctx, "device", 8.0 * (double) n, have, "one column");
   if (fits && data->resident) {
@@ -224,9 +224,7 @@ static weft_status place_sparse(weft_pca_space *space)
   const weft_pca_data *data = space->data;
   const int64_t p = (int64_t) data->p;
   weft_pca_panel panel;
-  WEFT_TRY(weft_open_sparse(ctx));
-  LIBRARY("cuSPARSE", weft_sparse.create(&space->sparse));
-  LIBRARY("cuSPARSE", weft_sparse.set_stream(space->sparse, space->mem.stream));
+  WEFT_TRY(weft_sparse_handle(ctx, space->mem.stream, &space->sparse));
   for (size_t t = 0; t < data->panels; t++) {
     sparse_block b;
     int32_t *starts, *rows, *row_starts, *columns;

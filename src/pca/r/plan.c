@@ -1,6 +1,7 @@
 /* The .Call entry point of the room's plan. */
 #include "core/r/plan.h"
 #include "core/r/record.h"
+#include "pca/limits.h"
 #include "pca/plan.h"
 
 static const char *const kinds[] = { WEFT_PCA_KIND_NAMES }, *const wishes[] = { WEFT_PCA_WISH_NAMES };
@@ -8,7 +9,7 @@ static const char *const size_names[] = { WEFT_PCA_SIZES(WEFT_SIZE_NAME) };
 #define COUNT(names) ((int) (sizeof names / sizeof *names))
 
 /* kind, method: one of WEFT_PCA_KIND_NAMES and WEFT_PCA_WISH_NAMES. Returns list(cost = the plan, methods = c(cpu,
- * cuda), gives_way = list(gram_blocks, gram_steps)). */
+ * cuda), gives_way = list(gram_blocks, gram_steps), libraries = those that a device needs). */
 SEXP C_weft_pca_plan(SEXP kind, SEXP method, SEXP sizes, SEXP slowness)
 {
   const weft_pca_kind what = (weft_pca_kind) weft_kind_of(kind, "kind", kinds, COUNT(kinds));
@@ -17,7 +18,7 @@ SEXP C_weft_pca_plan(SEXP kind, SEXP method, SEXP sizes, SEXP slowness)
   weft_plan_sizes(sizes, size_names, COUNT(size_names), (double *) &given);
   const weft_slowness slow = weft_plan_slowness(slowness);
   const weft_pca_plans plans = weft_pca_plan(what, wish, &given, &slow);
-  SEXP out = PROTECT(WEFT_NAMED_LIST("methods", "cost", "gives_way"));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("methods", "cost", "gives_way", "libraries"));
   const SEXP methods = weft_result_put(out, "methods", Rf_allocVector(STRSXP, 2));
   const SEXP names = PROTECT(Rf_allocVector(STRSXP, 2));
   SET_STRING_ELT(methods, 0, Rf_mkChar(wishes[plans.cpu]));
@@ -29,6 +30,13 @@ SEXP C_weft_pca_plan(SEXP kind, SEXP method, SEXP sizes, SEXP slowness)
   const SEXP trial = weft_result_put(out, "gives_way", WEFT_NAMED_LIST("gram_blocks", "gram_steps"));
   weft_result_put(trial, "gram_blocks", Rf_ScalarReal(plans.gram_blocks));
   weft_result_put(trial, "gram_steps", Rf_ScalarReal(plans.gram_steps));
+  /* small eigenvectors are the host's, and small sparse matrices become dense */
+  const int solves = plans.cuda == WEFT_PCA_BY_GRAM && fmin(given.n, given.p) > WEFT_PCA_HOST_EIGEN;
+  const int gathers = what == WEFT_PCA_SPARSE && fmax(given.n, 16) * given.p > WEFT_PCA_SPREAD_OUT;
+  const SEXP libraries = weft_result_put(out, "libraries", Rf_allocVector(STRSXP, 1 + solves + gathers));
+  SET_STRING_ELT(libraries, 0, Rf_mkChar("cublas"));
+  if (solves) SET_STRING_ELT(libraries, 1, Rf_mkChar("cusolver"));
+  if (gathers) SET_STRING_ELT(libraries, 1 + solves, Rf_mkChar("cusparse"));
   UNPROTECT(2);
   return out;
 }

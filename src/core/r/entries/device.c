@@ -1,5 +1,6 @@
 /* .Call entry points that list the devices of the machine and open them. */
 #include <stdio.h>
+#include <string.h>
 #include "core/device/beside.h"
 #include "core/r/record.h"
 
@@ -64,10 +65,21 @@ SEXP C_weft_devices_opened(SEXP libs)
   return out;
 }
 
-/* Begins to open devices, numbered from 0, with cuBLAS where `blas`, and returns at once. */
-SEXP C_weft_beside_open(SEXP libs, SEXP devices, SEXP blas)
+/* Gives back what is kept on devices for later calls. */
+SEXP C_weft_free_kept(void)
 {
-  const int with = Rf_asLogical(blas) == TRUE;
+  weft_cuda_free_kept();
+  return R_NilValue;
+}
+
+/* Begins to open devices, numbered from 0, with libraries by their names, and returns at once. */
+SEXP C_weft_beside_open(SEXP libs, SEXP devices, SEXP libraries)
+{
+  static const char *const names[] = { "cublas", "cusolver", "cusparse" }; /* in the order of the bits */
+  int with = 0;
+  for (R_xlen_t i = 0; i < Rf_xlength(libraries); i++)
+    for (int k = 0; k < 3; k++)
+      if (!strcmp(CHAR(STRING_ELT(libraries, i)), names[k])) with |= 1 << k;
   for (R_xlen_t i = 0; i < Rf_xlength(devices); i++) weft_beside_open(CHAR(Rf_asChar(libs)), INTEGER(devices)[i], with);
   return R_NilValue;
 }
