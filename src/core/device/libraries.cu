@@ -65,8 +65,8 @@ static void *open_anywhere(const char *file, char *why, size_t len)
 
 /* Fills a table of functions, one pointer for each name; none of them when one is missing. A library stays open: its
  * threads and contexts may outlive weft. */
-static weft_status open_library(weft_ctx *ctx, const char *name, const char *file, const char *const *symbols,
-                                void **table)
+static weft_status open_library(weft_ctx *ctx, const char *name, const char *wheel, const char *file,
+                                const char *const *symbols, void **table)
 {
   weft_status st = WEFT_OK;
   char why[512] = "";
@@ -88,10 +88,12 @@ static weft_status open_library(weft_ctx *ctx, const char *name, const char *fil
     if (library)
       __atomic_store_n(table, first, __ATOMIC_RELEASE);
     else
-      st = weft_fail(ctx, WEFT_ERR_DEVICE,
-                     "NVIDIA's library %s (%s) cannot be opened: %s. Install it, or let CUDA_HOME or LD_LIBRARY_PATH "
-                     "name its folder; weft_install_cuda() fetches it.",
-                     name, file, why);
+      st = weft_fail(
+          ctx, WEFT_ERR_DEVICE,
+          "NVIDIA's library %s cannot be opened (%s). Install it, for example with `python3 -m pip install %s`, "
+          "and start R with its folder in LD_LIBRARY_PATH, or with CUDA_HOME; weft_install_cuda() finds wheels by "
+          "itself.",
+          name, why, wheel);
   }
   pthread_mutex_unlock(&lock);
   return st;
@@ -99,18 +101,19 @@ static weft_status open_library(weft_ctx *ctx, const char *name, const char *fil
 
 weft_status weft_open_blas(weft_ctx *ctx)
 {
-  return open_library(ctx, "cuBLAS", "libcublas.so." TEXT(CUBLAS_VER_MAJOR), blas_symbols, (void **) &weft_blas);
+  return open_library(ctx, "cuBLAS", "nvidia-cublas", "libcublas.so." TEXT(CUBLAS_VER_MAJOR), blas_symbols,
+                      (void **) &weft_blas);
 }
 
 weft_status weft_open_solver(weft_ctx *ctx)
 {
-  return open_library(ctx, "cuSOLVER", "libcusolver.so." TEXT(CUSOLVER_VER_MAJOR), solver_symbols,
+  return open_library(ctx, "cuSOLVER", "nvidia-cusolver", "libcusolver.so." TEXT(CUSOLVER_VER_MAJOR), solver_symbols,
                       (void **) &weft_solver);
 }
 
 weft_status weft_open_sparse(weft_ctx *ctx)
 {
-  return open_library(ctx, "cuSPARSE", "libcusparse.so." TEXT(CUSPARSE_VER_MAJOR), sparse_symbols,
+  return open_library(ctx, "cuSPARSE", "nvidia-cusparse", "libcusparse.so." TEXT(CUSPARSE_VER_MAJOR), sparse_symbols,
                       (void **) &weft_sparse);
 }
 
