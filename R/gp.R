@@ -50,13 +50,15 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   tolerance <- check_number(tolerance, "tolerance", min = 1e-14, max = 1)
   max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e9, whole = TRUE)
   if (!nrow(x)) abort_input("`x` must have at least one row.")
-  if (is.null(rank)) rank <- gp_rank(nrow(x), ncol(x), kernel, run$backend)
+  chosen <- list(rank = rank %||% gp_rank(nrow(x), ncol(x), kernel, run$backend))
   object <- new_result(class = "weft_gp", list(
     kernel = kernel, bandwidth = plain_bandwidth(bandwidth, x), noise = noise,
-    variance = variance, rank = rank, tolerance = tolerance, max_iterations = max_iterations, data = unname(x),
+    variance = variance, rank = chosen$rank, tolerance = tolerance, max_iterations = max_iterations, data = unname(x),
     names = colnames(x), rows = rownames(x), d = ncol(x), n = nrow(x), y = y, backend = run$backend
   ))
-  solved <- gp_solve(object, gp_preconditioner(object, run$threads), matrix(y), run)
+  if (is.null(rank)) chosen <- gp_look(object, run)
+  object$rank <- chosen$rank
+  solved <- gp_solve(object, gp_preconditioner(object, run$threads, chosen$root), matrix(y), run)
   object$alpha <- solved$x[, 1L]
   object$iterations <- solved$iterations
   object$residual <- solved$residual
@@ -65,19 +67,21 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   object
 }
 
-# A function that applies (L L' + noise I)^-1, by the Woodbury identity, or the inverse of the whole matrix.
-gp_preconditioner <- function(object, threads) {
+# A function that applies (L L' + noise I)^-1, by the Woodbury identity, or the inverse of the whole matrix. root: L
+# without the variance, where it is known.
+gp_preconditioner <- function(object, threads, root = NULL) {
   r <- min(object$rank, object$n)
   if (r < 1) return(function(v) v)
   problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth,
                             run = as_run(weft_run(threads = threads)))
   z <- native_points(object$data, problem)
-  whole <- if (r == object$n) {
+  whole <- if (r == object$n && is.null(root)) {
     gp_factor(z, object$kernel, problem$bandwidth$h, object$variance, object$noise, problem$control)
   }
   if (!is.null(whole)) return(whole)
   r <- min(r, 2000)
-  root <- sqrt(object$variance) * pivoted_cholesky(z, problem, r, function(residual) FALSE)$root
+  if (is.null(root)) root <- pivoted_cholesky(z, problem, r, function(residual) FALSE)$root
+  root <- sqrt(object$variance) * root
   inner <- chol(crossprod(root) + diag(object$noise, ncol(root)))
   function(v) (v - root %*% backsolve(inner, forwardsolve(t(inner), crossprod(root, v)))) / object$noise
 }

@@ -65,7 +65,7 @@ device_pairs <- function(problem) {
   if (few || seconds <= grid_seconds(problem, 0)) return(direct)
   reach <- grid_reach(problem, colSums(abs(weights_of(problem))), problem$abs_error)
   if (is.null(reach)) return(direct)
-  near <- share_near(problem, reach)
+  near <- share_near(problem, 2 * reach)
   grid <- list(method = "tree", near = near, seconds = grid_seconds(problem, near))
   if (near > limits[["grid_near"]] || direct$seconds <= grid$seconds) direct else grid
 }
@@ -76,7 +76,15 @@ grid_seconds <- function(problem, near) {
     launching(as.double(length(problem$reference)) * 1e-9 + 0.009)
 }
 
-# The share of pairs within twice the kernel's reach, in a sample of 100 queries and 1,000 points.
+# Seconds that a walk takes at least, of `direct` for all pairs: those within the kernel's reach, which it cannot spare,
+# by a sample; whole walks take 1.4 to 15 times as long. To begin one takes half of a mesh's time, for its series.
+least_of_walk <- function(problem, direct) {
+  if (problem$kernel != "gaussian" || direct <= 0) return(0)
+  reach <- grid_reach(problem, colSums(abs(weights_of(problem))), problem$abs_error)
+  if (is.null(reach)) direct else direct * share_near(problem, reach)
+}
+
+# The share of pairs at most `reach` apart, in a sample of 100 queries and 1,000 points.
 share_near <- function(problem, reach) {
   sampled <- function(x, size) {
     x <- x[unique(round(seq(1, nrow(x), length.out = min(nrow(x), size)))), , drop = FALSE]
@@ -86,7 +94,7 @@ share_near <- function(problem, reach) {
   x <- sampled(problem$reference, 1000)
   square <- 0
   for (j in seq_len(ncol(q))) square <- square + outer(q[, j], x[, j], "-")^2
-  mean(square < (2 * reach)^2) + 1e-4
+  mean(square < reach^2) + 1e-4
 }
 
 # list(method, reason, and of these what is known: trees, chosen; budget: work, and the plan `otherwise`). try: a walk
@@ -122,7 +130,8 @@ plan_method <- function(problem, try = FALSE) {
   mesh_here <- if (!is.null(mesh)) mesh_seconds(mesh, problem$control$threads)
   at_once <- device_at_once(problem, min(direct * here, by_trees * here, mesh_here), try)
   if (!is.null(at_once)) return(at_once)
-  if (mesh_pays(mesh, min(direct, by_trees), limits[["mesh_over_others"]])) {
+  if (mesh_pays(mesh, min(direct, by_trees), limits[["mesh_over_others"]]) ||
+        mesh_pays(mesh, least_of_walk(problem, direct))) {
     return(list(method = "mesh", mesh = mesh,
                 reason = sprintf("about %s with a mesh, %s directly", seconds_text(mesh_here),
                                  seconds_text(direct * here))))

@@ -112,6 +112,18 @@ test_that("auto takes a mesh for many points and a wide kernel, and not without 
   expect_no_match(said(rel_error = 1e-4, kernel = "cauchy"), "Method: mesh")
 })
 
+test_that("a mesh is taken at once where pairs within reach alone take longer", {
+  method <- function(x) {
+    problem <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 1, 1e-4, 0, run = weft:::as_run("cpu"))
+    weft:::plan_method(problem, TRUE)$method
+  }
+  set.seed(1)
+  x <- matrix(stats::rnorm(90000), 30000)
+  wide <- x / (4 / 5 / 30000)^(1 / 7) # in bandwidths, by Scott's rule
+  expect_identical(method(wide), "mesh") # 2 or 3 ms of it, where a walk takes .3 s
+  expect_identical(method(4 * wide), "tree")
+})
+
 test_that("on a line auto takes a mesh for many queries of the Gaussian kernel, and a line for others", {
   withr::local_seed(8)
   x <- rnorm(2e4)

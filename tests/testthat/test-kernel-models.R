@@ -215,6 +215,14 @@ test_that("Gaussian processes agree with a dense solve", {
   for (backend in c("cpu", "cuda")) { # 219 sums of 20 ms on a device took longer than the factor
     expect_equal(vapply(c(150, 5000, 30000), function(n) gp_rank(n, 8, "gaussian", backend), 0), c(150, 5000, 100))
   }
+  set.seed(2)
+  line <- stats::rnorm(3000)
+  smooth <- gp_regression(line, sin(line), noise = 0.01) # whose matrix has a low rank, which is seen
+  expect_identical(smooth$rank, 100)
+  expect_lte(smooth$iterations, 4)
+  whole <- gp_regression(line, sin(line), noise = 0.01, rank = 3000)
+  expect_equal(predict(smooth, c(-1, 0.5)), predict(whole, c(-1, 0.5)), tolerance = 1e-5)
+  expect_identical(gp_regression(line, sin(line), bandwidth = 0.001, noise = 0.01)$rank, 3000L)
   expect_lte(dense$iterations, 2) # the whole matrix's factor leaves nothing to do
   expect_equal(dense$alpha, gp_regression(x, y, bandwidth = 0.3, noise = 0.01, rank = 20)$alpha, tolerance = 1e-4)
   each <- gp_regression(x, y, bandwidth = c(0.3, 0.6), noise = 0.1, rank = 0)
