@@ -33,18 +33,13 @@ gp_look <- function(object, run) {
   n <- object$n
   factor <- at_reference(kernel_plan("factor", references = n)$cpu)
   if (object$rank < n || factor < 5 * n * gp_low_rank) return(list(rank = object$rank))
-  low <- gp_low_rank_root(object, 100, run$threads)
+  problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth,
+                            run = as_run(weft_run(threads = run$threads)))
+  low <- pivoted_cholesky(native_points(object$data, problem), problem, 100, function(residual) FALSE)
   condition <- 1 + object$variance * sum(low$residual) / object$noise
   iterations <- 1 + sqrt(condition) * log(2 / object$tolerance) / 18
   rank <- gp_rank(n, object$d, object$kernel, object$backend, iterations)
   list(rank = rank, root = if (rank < n) low$root)
-}
-
-# list(root, residual): the pivoted Cholesky factor of the kernel matrix, without the variance.
-gp_low_rank_root <- function(object, rank, threads) {
-  problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth,
-                            run = as_run(weft_run(threads = threads)))
-  pivoted_cholesky(native_points(object$data, problem), problem, rank, function(residual) FALSE)
 }
 
 # A function that applies (variance K + noise I)^-1, or NULL where rounding leaves the matrix without a Cholesky factor.

@@ -20,10 +20,10 @@ line_pays <- function(problem) {
 # A plan for a mesh where that takes less than half of what a line would, else NULL.
 instead_of_line <- function(problem) {
   line <- at_reference(kernel_plan("line", references = nrow(problem$reference), queries = nrow(problem$query),
-                                   m = NCOL(problem$weights))$cpu)
+                                   m = columns_of_one_sign(problem))$cpu)
   limits <- kernel_limits()
   short <- line < limits[["line_seconds"]]
-  if (short || problem$leave_one_out || problem$confidence < 1 || !has_mesh(problem)) return(NULL)
+  if (short || problem$confidence < 1 || !has_mesh(problem)) return(NULL)
   mesh <- mesh_anywhere(problem, line / 2 * slowness("core"))
   if (!mesh_pays(mesh, if (isTRUE(mesh$on_device)) Inf else line, limits[["mesh_over_others"]])) return(NULL)
   list(method = "mesh", mesh = mesh, reason = sprintf("about %s with a mesh, %s along a line on one thread",

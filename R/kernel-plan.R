@@ -110,7 +110,7 @@ plan_method <- function(problem, try = FALSE) {
                                   if (plan$method == "tree") "few" else "many"))
     return(plan)
   }
-  m <- NCOL(problem$weights) + if (is.null(problem$weights)) 0 else sum(points_range(problem$weights)[1L, ] < 0)
+  m <- columns_of_one_sign(problem)
   work <- nq * n * kernel_work(problem$kernel, d, m)[["pairs"]]
   limits <- kernel_limits()
   unit <- limits[["unit"]]
@@ -158,6 +158,12 @@ plan_method <- function(problem, try = FALSE) {
   begun$otherwise$reason <- paste0(otherwise$reason, ", longer with trees")
   begun$otherwise$trees <- trees
   begun
+}
+
+# Of the weights: those of both signs are two (split_weights()).
+columns_of_one_sign <- function(problem) {
+  w <- problem$weights
+  if (is.null(w)) 1 else NCOL(w) + sum(points_range(w)[1L, ] < 0)
 }
 
 # The plan where a device is faster than what the CPU would do in `least` seconds.

@@ -3,7 +3,7 @@
 # weft_install_cuda(from = ) installs it, and each kind of driver gives its reason and no crash: none, one without a
 # device, one that is too old, one without symbols, and a file that is no library. Then NVIDIA's libraries, which are
 # missing there, are asked for (bare-libraries.cpp). The root is a copy in a temporary folder; needs root rights
-# (chroot), gcc and a CUDA toolkit outside of it. Seconds: 60.
+# (chroot), gcc and a CUDA toolkit outside of it. Seconds: 30.
 # Usage: sh proofs/bare-root.sh ARCHIVE [LIBRARY]     LIBRARY: where weft is, built of the same sources (.lib)
 set -eu
 archive=$(readlink -f "$1"); library=$(readlink -f "${2:-.lib}")
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 home=${CUDA_HOME:-$(dirname "$(dirname "$(readlink -f "$nvcc")")")}
 root=$(mktemp -d); trap 'rm -rf "$root"' 0
-r_home=$(R RHOME)
+r_home=$(R RHOME); chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)
 
 # ---- the root ----
 
@@ -19,6 +19,10 @@ put() { mkdir -p "$root$(dirname "$1")"; cp -L "$1" "$root$1"; }
 needed_by() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^[/]/ { print $3 } $1 ~ /^[/].*ld-/ { print $1 }' | sort -u; }
 mkdir -p "$root/tmp" "$root/dev" "$root/home" "$root/drivers" "$root$r_home"
 chmod 1777 "$root/tmp"
+for folder in bin lib lib64; do
+  mkdir -p "$root/usr/$folder"
+  if [ -h "/$folder" ]; then ln -s "usr/$folder" "$root/$folder"; else mkdir "$root/$folder"; fi
+done
 for device in null zero urandom; do cp -a "/dev/$device" "$root/dev"; done
 cp -rL "$r_home/bin" "$r_home/etc" "$r_home/lib" "$r_home/modules" "$root$r_home"
 mkdir "$root$r_home/library"
@@ -31,10 +35,13 @@ rm -rf "$root$r_home/library/weft/libs/cuda"
 Rscript -e 'cat(find.package(c("cli", "generics")), sep = "\n")' | while read -r package; do
   cp -r "$package" "$root$r_home/library"
 done
-for program in sh sed uname rm cat expr basename dirname env grep sha256sum xz ls; do put "$(command -v $program)"; done
+for program in sh bash which sed uname rm cat expr basename dirname env grep sha256sum xz ls; do put "$(command -v $program)"; done
 # shellcheck disable=SC2046 # names without spaces
 needed_by $(find "$root" -name '*.so*' -type f) $(find "$root/usr/bin" "$root/bin" "$root$r_home/bin/exec" -type f) |
   while read -r file; do case $file in "$root"*) ;; *) put "$file" ;; esac; done
+for folder in /usr/lib/locale/C.utf8 /usr/share/R; do
+  [ ! -d $folder ] || { mkdir -p "$root$(dirname $folder)"; cp -rL $folder "$root$folder"; }
+done
 cp "$archive" "$archive.sha256" "$root/home"
 for program in cc gcc nvcc make python3 nvidia-smi; do
   [ ! -e "$root/usr/bin/$program" ] || { echo "$program is in the root" >&2; exit 1; }
@@ -82,10 +89,10 @@ rm "$root"/tmp/*.c
 cp proofs/bare-root.R "$root/home"
 failed=0
 inside() { # folder of a driver, command
-  env -i PATH=/usr/bin:/bin HOME=/home LANG=C.UTF-8 LD_LIBRARY_PATH="/drivers/$1:$r_home/lib" chroot "$root" sh -c "$2"
+  env -i PATH=/usr/bin:/bin HOME=/home LANG=C.UTF-8 LD_LIBRARY_PATH="/drivers/$1:$r_home/lib" "$chroot" "$root" /bin/sh -c "$2"
 }
 for name in none without-device old without-symbols no-library; do
-  inside $name "R --no-echo --no-restore --no-save -f /home/bare-root.R --args $name /home/$(basename "$archive")" ||
+  inside $name "$r_home/bin/R --no-echo --no-restore --no-save -f /home/bare-root.R --args $name /home/$(basename "$archive")" ||
     failed=1
 done
 

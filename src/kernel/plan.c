@@ -106,14 +106,15 @@ static weft_plan plan_line(const weft_kernel_sizes *sizes, const weft_slowness *
   return plan;
 }
 
-/* `native`, on a device what travels, and on both the host's own passes over the points. Fitted to whole calls of 10^5
+/* `native`, on a device what travels, and on both the host's own passes over the points, which for several columns of
+ * weights also divide these by their signs. Fitted to whole calls of 10^5
  * to 10^7 points in one to three dimensions on an H200 and its host of 16 threads: most are within a factor of two. */
 static weft_plan plan_mesh(const weft_kernel_sizes *sizes, const weft_slowness *slow)
 {
   const double points = sizes->references + sizes->queries;
   const double travels = weft_sent(slow, 8 * (points * sizes->d + sizes->references * sizes->m)) +
                          weft_fetched(slow, 8 * sizes->queries * sizes->m);
-  const double passes = weft_on_core(slow, 7.5e-9 * points);
+  const double passes = weft_on_core(slow, (7.5e-9 + 3e-8 * (sizes->m - 1)) * points);
   const weft_plan plan = { .on_cpu = engine_names[WEFT_KERNEL_MESH],
                            .on_device = engine_names[WEFT_KERNEL_DEVICE_MESH],
                            .cpu = weft_on_core(slow, sizes->native) / fmin(sizes->threads, 5) + passes,
