@@ -138,7 +138,8 @@ irm <- function(x, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
 #' * `sampler`: `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
 #'   millions of blocks. Nested groups have a sampler of their own.
 #' * `split_merge`: TRUE (30), FALSE, or the number of proposals per sweep and mode, at most 65,536; from the 61st
-#'   sweep on a fifth of it.
+#'   sweep on a fifth of it. Unless it is FALSE, the first 10 sweeps of bipartite graphs also join clusters whose union
+#'   is better. They are part of the start, so `burn_in` should be at least 10.
 #' * `init`: list(row, col) of clusters to start all chains from. By default, a chain starts from `max_clusters` random
 #'   nodes, each with the nodes that share the most neighbours with it; for real values, it starts from `max_clusters`
 #'   random clusters.

@@ -122,3 +122,31 @@ test_that("devices share sweeps only where these are long", {
   expect_identical(weft:::irm_devices(0:3, run(1e5, 1e4, c(100, 100), chains = 4)), 0:3)
   expect_identical(weft:::irm_devices(c(0L, 0L, 0L), short), c(0L, 0L, 0L))
 })
+
+test_that("parts of planted clusters are joined in the first sweeps", {
+  withr::local_seed(3)
+  z <- sample.int(4, 300, TRUE)
+  w <- sample.int(3, 240, TRUE)
+  rate <- matrix(c(0.1, 0.5, 0.3, 0.7, 0.6, 0.2, 0.8, 0.4, 0.9, 0.3, 0.1, 0.5), 4)[z, w]
+  tables <- list(bernoulli = 1 * (runif(length(rate)) < rate), poisson = rpois(length(rate), 3 * rate),
+                 gaussian = rnorm(length(rate), 4 * rate))
+  parts <- list(row = 5 * z + sample.int(5, 300, TRUE), col = 4 * w + sample.int(4, 240, TRUE))
+  for (family in names(tables)) {
+    fit <- irm(matrix(tables[[family]], 300), family = family, chains = 1, sweeps = 8, seed = 2, max_clusters = 32,
+               control = list(init = parts, split_merge = 1))
+    expect_gt(irm_nmi(fit$row_cluster, z), 0.98)
+    expect_gt(irm_nmi(fit$col_cluster, w), 0.98)
+  }
+})
+
+test_that("mixtures, of which sparse graphs have many at first, are not joined", {
+  for (seed in 1) {
+    withr::local_seed(seed)
+    z <- sample.int(20, 1000, TRUE)
+    w <- sample.int(20, 1000, TRUE)
+    rate <- matrix(rgamma(400, 2), 20)[z, w]
+    A <- 1 * (matrix(runif(1e6), 1000) < 0.05 * rate / mean(rate))
+    fit <- irm(A, chains = 1, sweeps = 40, seed = seed)
+    expect_gt(max(fit$log_posterior), irm_log_posterior(A, z, w) - 300) # 1,000 to 2,000 lower if they are
+  }
+})
