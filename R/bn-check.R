@@ -99,6 +99,7 @@ is_run <- function(x) {
   beta <- x[["beta"]]
   is.list(x) && all(vapply(names(counts), function(part) is_count(x[[part]], 1, counts[[part]]), NA)) &&
     is_count(x[["burn_in"]]) && is_count(x[["first"]]) && is_flag(x[["sum"]]) && is_flag(x[["layers"]]) &&
+    is_flag(x[["graphs"]]) && (x[["layers"]] || !x[["graphs"]]) && (x[["sum"]] || !x[["layers"]]) &&
     is.double(x[["key"]]) && is_numbers(x[["key"]], 2L, min = 0, max = 2^32 - 1, whole = TRUE) &&
     is.double(beta) && length(beta) %in% 1:1000 && is_numbers(beta, min = 0, max = 1) &&
     beta[1L] == 1 && all(diff(beta) <= 0)
@@ -132,11 +133,12 @@ check_bn_chains <- function(x, arg) {
   }
   need("order", orders, "node orders, one column per chain and temperature")
   layers <- function(v) {
-    if (settings$layers) is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) else is.null(v)
+    if (settings$graphs) is_table(v, p, replicas) && within_sets(v)
+    else if (settings$layers) is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) else is.null(v)
   }
-  need("layer", layers, "the layer of each node, one column per chain and temperature, or NULL for orders")
+  need("layer", layers, "the layer or set of each node, one column per chain and temperature, or NULL for orders")
   need("counts", function(v) {
-    is_table(v[["accepted"]], length(move_shares(settings)) + 1L, replicas, min = 0) &&
+    is_table(v[["accepted"]], if (settings$graphs) 6L else length(move_shares(settings)) + 1L, replicas, min = 0) &&
       is_numbers(v[["swapped"]], 2 * settings$ladders * (length(settings$beta) - 1), min = 0)
   }, "the numbers of moves and swaps")
   need("best_score", function(v) is_numbers(v) && length(v) > 0L, "numbers")
@@ -267,7 +269,8 @@ check_chain_memory <- function(settings, p, before = 0) {
     words <- ceiling(p / 64)
     replica <- 16 * p * words + 40 * p + 64
     # of layers: their members, what was before, what is proposed, a drawn graph, and 4,096 values that are remembered
-    if (settings$layers) replica <- replica + 32 * p * words + 12 * p + 4096 * (16 * words + 12)
+    if (settings$graphs) replica <- replica + 32 * p * words + 4 * p * (512 * 12 + 40) # tables of sets (graphs.c)
+    else if (settings$layers) replica <- replica + 32 * p * words + 12 * p + 4096 * (16 * words + 12)
     list(saved = saved, bytes = traces + 2 * (4 * p + 8) * samples * settings$ladders +
            settings$ladders * (length(settings$beta) * replica + settings$best * (24 + 4 * p)))
   }

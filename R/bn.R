@@ -101,6 +101,7 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
     bn_scores(x, max_parents = max_parents %||% 4, score = score, ...,
               run = run_but(run, ranks = FALSE, backend = table_backend(run$backend, score)), keep = keep,
               control = control[names(formals(bn_scores_control))])
+  settings <- choose_space(settings, control)
   if (run$dry_run) return(dry_chains(table, x, settings, keep, run))
   check_chain_memory(settings, length(table$nodes))
   settings$order <- if (!is.null(near) && is.null(start)) near_orders(near$order, settings)
@@ -115,6 +116,7 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
   on <- devices_for(run$devices, chosen$name, chosen$divided)
   worth <- worth_threads(chain_plan(settings, sets, nodes, 1)$cpu, run)
   native <- run_control(chosen$name, worth, run$progress, table$nodes, "Sampling orders", on)
+  if (settings$graphs && is.null(start)) settings$order <- memory_errors(settled_orders(table, settings, ranks, native))
   fit <- memory_errors({
     found <- if (settings$open && settings$ladders >= 4) {
       chains_until_agreed(table, settings, ranks, native, run$threads)
@@ -142,6 +144,11 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
 #' * `temperatures`: the temperatures of a ladder of chains, starting with 1; a single temperature means no heating. The
 #'   default is 1 and 2 for `"max"`; 1, 1.5, 2.5 and 4 for `"sum"`; 1, 1.3, 1.7 and 2.2 for `"uniform"`.
 #' * `swap_every`: steps between swaps of neighbouring temperatures; 10 by default.
+#' * `space`: what chains for `"uniform"` walk over: `"partitions"` of the nodes into layers (the default), or
+#'   `"graphs"`, on the CPU. Over graphs, a step gives all nodes new parents in turn, and there is a single temperature
+#'   by default. With more than about 64 nodes, chains over graphs mix much faster than chains over partitions. But each
+#'   starts from the result of a search, so chains may agree although all of them miss a mode. With few nodes,
+#'   partitions are more reliable.
 #' * `thin`: the number of steps between saved scores and, except for `"max"`, between sampled graphs; by default, about
 #'   1,000 are saved.
 #' * `burn_in`: the number of steps before the first graph is sampled (not for `"max"`); by default a quarter of the
@@ -159,7 +166,18 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
 NULL
 
 bn_learn_control <- function(temperatures = NULL, swap_every = 10, thin = NULL, burn_in = NULL, plus_one = TRUE,
-                             slack = 20, completions = NULL, rounds = NULL) as.list(environment())
+                             slack = 20, completions = NULL, rounds = NULL, space = NULL) as.list(environment())
+
+# What the chains of `settings` walk over. Heated chains of many nodes hardly ever swap.
+choose_space <- function(settings, control) {
+  space <- check_choice(control$space %||% "partitions", c("partitions", "graphs"), "space")
+  if (!is.null(control$space) && !settings$layers) {
+    abort_input("`space` needs `target = \"uniform\"`.", x = "Chains for other targets walk over orders.")
+  }
+  settings$graphs <- space == "graphs"
+  if (settings$graphs && is.null(control$temperatures)) settings$beta <- 1
+  settings
+}
 
 # `sets`: of all nodes together.
 bn_chain_backend <- function(run, settings, sets, nodes) {
@@ -169,8 +187,8 @@ bn_chain_backend <- function(run, settings, sets, nodes) {
 }
 
 chain_plan <- function(settings, sets, nodes, threads) {
-  plan_chains(bn_targets[1 + settings$sum + settings$layers], settings$iterations, settings$ladders,
-              length(settings$beta), sets / nodes, nodes, threads)
+  target <- if (settings$graphs) "graphs" else bn_targets[1 + settings$sum + settings$layers]
+  plan_chains(target, settings$iterations, settings$ladders, length(settings$beta), sets / nodes, nodes, threads)
 }
 
 # The dry run of bn_learn(): `table`, or what bn_scores() predicts of it, of whose sets not all are kept. A near table
@@ -214,7 +232,7 @@ run_chains <- function(table, settings, ranks, control) {
 # What native code reads of a run; `ladder0`: ladders before the first of these.
 bn_native_run <- function(settings, ladder0 = 0) {
   read <- c("ladders", "iterations", "thin", "burn_in", "swap_every", "best", "first", "key", "beta", "sum", "layers",
-            "order")
+            "graphs", "order")
   c(settings[read], list(layer = settings$layer, ladder0 = ladder0))
 }
 
@@ -228,8 +246,10 @@ best_graphs <- function(sets, scores, most) {
 bn_targets <- c("max", "sum", "uniform")
 
 # Their kinds of moves, with the share of the steps that tries each (src/bn/both/moves.h,
-# src/bn/cpu/chains/partitions.c).
-move_shares <- function(settings) {
+# src/bn/cpu/chains/partitions.c). Of graphs (graphs.c): renewals in a step; the others are counted when they are
+# tried.
+move_shares <- function(settings, nodes = 1) {
+  if (settings$graphs) return(c(renew = nodes, turn = NA, reverse = NA))
   if (!settings$layers) return(c(swap = 4, adjacent = 4, shift = 8) / 16)
   c(swap = 1, adjacent = 1, shift = 4, split = 2, reverse = 4, renew = 4) / 16
 }
@@ -271,7 +291,8 @@ chain_settings <- function(iterations, chains, control, top, target, seed) {
     ladders = check_number(chains, "chains", min = 1, max = 1e5, whole = TRUE), iterations = iterations, thin = thin,
     burn_in = burn_in, swap_every = check_number(control$swap_every, "swap_every", min = 1, max = 2^31, whole = TRUE),
     best = check_number(top, "top", min = 1, max = 1e5, whole = TRUE), first = 0, key = draw_key(seed),
-    beta = 1 / as.double(temperatures), sum = target != "max", layers = target == "uniform", quick = quick, open = open
+    beta = 1 / as.double(temperatures), sum = target != "max", layers = target == "uniform", graphs = FALSE,
+    quick = quick, open = open
   )
 }
 
@@ -337,6 +358,16 @@ chains_until_agreed <- function(table, settings, ranks, control, threads) {
   list(fit = fit, best = settled)
 }
 
+# Orders to start chains over graphs from: each replica's own search from a random order. Chains of many nodes that
+# start anywhere do not reach the good graphs, one node or edge at a time.
+settled_orders <- function(table, settings, ranks, control) {
+  few <- utils::modifyList(settings, list(iterations = 20, thin = 20, burn_in = 0, best = 1, sum = FALSE,
+                                          layers = FALSE, graphs = FALSE))
+  random <- run_chains(table, few, ranks, control)$order
+  .Call(C_weft_bn_settle, bn_native_table(table), list(order = random, kicks = 10 * length(table$nodes), best = 1,
+                                                       key = (settings$key + 1) %% 2^32, first = 0), control)$order
+}
+
 # How many settled at the best score; those of equal networks may differ in their last digits.
 agreeing <- function(settled) sum(settled$score[1L] - settled$end <= 1e-9 * abs(settled$score[1L]))
 
@@ -398,10 +429,12 @@ chain_diagnostics <- function(fit) {
   temperatures <- length(fit$run$beta)
   accepted <- fit$counts$accepted
   replica <- rep(seq_len(temperatures), fit$run$ladders)
-  shares <- move_shares(fit$run)
+  shares <- move_shares(fit$run, nrow(fit$dag))
   kinds <- seq_along(shares)
-  tried <- outer(shares, rowsum(accepted[length(shares) + 1L, ], replica)[, 1L])
-  done <- t(rowsum(t(accepted[kinds, , drop = FALSE]), replica))
+  of_replicas <- function(rows) t(rowsum(t(accepted[rows, , drop = FALSE]), replica))
+  tried <- outer(shares, of_replicas(nrow(accepted))[1L, ])
+  if (fit$run$graphs) tried[-1L, ] <- of_replicas(4:5)
+  done <- of_replicas(kinds)
   acceptance <- done / tried
   dimnames(acceptance) <- list(move = names(shares), temperature = format(1 / fit$run$beta))
   swaps <- array(fit$counts$swapped, c(2L, temperatures - 1L, fit$run$ladders))
@@ -546,7 +579,8 @@ print.weft_bn <- function(x, ...) {
   mixed <- if (is.finite(d$r_hat)) sprintf("; R-hat of the score %s, effective sample size %s",
                                            format(d$r_hat, digits = 3),
                                            format(d$ess, digits = 3))
-  cat_wrapped(sprintf("%s MCMC (%s): %s of %s, %s steps each%s", if (x$run$layers) "Partition" else "Order", x$target,
+  space <- if (x$run$graphs) "Graph" else if (x$run$layers) "Partition" else "Order"
+  cat_wrapped(sprintf("%s MCMC (%s): %s of %s, %s steps each%s", space, x$target,
                       several(x$run$ladders, "ladder"), several(length(x$run$beta), "temperature"),
                       thousands(x$iterations), mixed %||% ""))
   if (isTRUE(x$table$near)) {

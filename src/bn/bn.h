@@ -92,16 +92,18 @@ typedef struct weft_bn_run {
   const double *beta; /* temperatures: inverse temperatures, beta[0] is 1 */
   int sum;            /* 0: best graph of an order, 1: sum over the graphs of an order */
   int layers;         /* with sum: of an ordered partition (partitions.c) */
+  int graphs;         /* with sum and layers: of a graph (graphs.c) */
 } weft_bn_run;
 
-/* Kinds of moves: of orders swap, adjacent, move; of layers see partitions.c. */
+/* Kinds of moves: of orders swap, adjacent, move; of layers see partitions.c, of graphs graphs.c. */
 #define WEFT_BN_MAX_MOVES 6
-static inline size_t weft_bn_moves(const weft_bn_run *run) { return run->layers ? 6 : 3; }
+static inline size_t weft_bn_moves(const weft_bn_run *run) { return run->graphs ? 5 : run->layers ? 6 : 3; }
 
 typedef struct weft_bn_chains {
   int32_t *order;       /* p × replicas: in, the orders to start from (order[0] < 0: draw them); out, the last */
   double *trace;        /* saved × ladders: score of the coldest order at every thin-th iteration */
-  int32_t *layer;       /* layers, p × replicas: each node's, from 0; in (layer[0] < 0: draw them) and out */
+  int32_t *layer;       /* layers, p × replicas: each node's, from 0; in (layer[0] < 0: draw them) and out. graphs: the
+                           number of each node's set instead */
   double *accepted;     /* (moves + 1) × replicas: accepted by kind of move; then all iterations */
   double *swapped;      /* (temperatures - 1) × ladders × 2: accepted, tried */
   int32_t *sampled;     /* sum: p × samples × ladders: index within the node's sets, from 0 */

@@ -80,23 +80,30 @@ static weft_plan plan_near(const weft_bn_sizes *sizes, const weft_slowness *slow
  * layers draw a parent set for every node. */
 static weft_plan plan_chains(weft_bn_target target, const weft_bn_sizes *sizes, const weft_slowness *slow)
 {
-  static const weft_bn_engine engines[] = { WEFT_BN_MAX_CHAINS, WEFT_BN_SUM_CHAINS, WEFT_BN_LAYER_CHAINS };
+  static const weft_bn_engine engines[] = { WEFT_BN_MAX_CHAINS, WEFT_BN_SUM_CHAINS, WEFT_BN_LAYER_CHAINS,
+                                            WEFT_BN_GRAPH_CHAINS };
   const double p = sizes->p, sets = sizes->node_sets, replicas = sizes->chains * sizes->temperatures;
-  const int sums = target == WEFT_BN_TARGET_SUM, best = target == WEFT_BN_TARGET_MAX;
+  const int sums = target == WEFT_BN_TARGET_SUM, best = target == WEFT_BN_TARGET_MAX,
+            graphs = target == WEFT_BN_TARGET_GRAPHS;
   /* of one step; masks of more than two words go slowly on a device */
-  const double cpu = best ? 1.8e-7 : sums ? 5e-7 + 1.25e-8 * sets : 5e-7 + 8e-8 * p + 4e-9 * sets;
+  const double cpu = graphs ? p * (1e-6 + 1e-10 * sets)
+                     : best ? 1.8e-7
+                     : sums ? 5e-7 + 1.25e-8 * sets
+                            : 5e-7 + 8e-8 * p + 4e-9 * sets;
   const double cuda = best ? (p <= 128 ? 1e-6 : 1e-4) : sums ? 3.4e-6 + 1.15e-7 * sets : 1e-5 + 2e-6 * p + 2e-8 * sets;
   const double joined = sizes->chains * (7e-5 + (best ? 0 : 3.2e-7 * p * p));
   const weft_plan plan = {
     .on_cpu = engine_names[engines[target]],
-    .on_device = engine_names[engines[target]],
+    .on_device = graphs ? NULL : engine_names[engines[target]],
     .cpu = weft_on_core(slow, sizes->iterations * replicas * cpu / fmin(sizes->threads, sizes->chains)),
     .cuda = weft_launching(slow, sums ? 0.005 : 0.0025) +
             weft_on_device(slow, sizes->iterations * cuda * fmax(1, replicas / 2000)),
     .bytes = 134217728,
     .beside = weft_on_core(slow, 1.2e-3 + joined),
     .divided = weft_on_device(slow, sizes->iterations * cuda * replicas / 2000),
-    .stays = sizes->temperatures > WEFT_BN_DEVICE_LADDER ? "Ladders of more than 16 temperatures run" : NULL
+    .stays = graphs                                        ? "Chains over graphs run"
+             : sizes->temperatures > WEFT_BN_DEVICE_LADDER ? "Ladders of more than 16 temperatures run"
+                                                           : NULL
   };
   return plan;
 }

@@ -21,7 +21,7 @@ typedef enum {
 
 #define WEFT_BN_OPERATION_NAMES "table", "chains", "exact", "near"
 
-typedef enum { WEFT_BN_TARGET_MAX, WEFT_BN_TARGET_SUM, WEFT_BN_TARGET_UNIFORM } weft_bn_target;
+typedef enum { WEFT_BN_TARGET_MAX, WEFT_BN_TARGET_SUM, WEFT_BN_TARGET_UNIFORM, WEFT_BN_TARGET_GRAPHS } weft_bn_target;
 typedef enum { WEFT_BN_POSTERIOR_NONE, WEFT_BN_POSTERIOR_ORDER, WEFT_BN_POSTERIOR_DAG } weft_bn_posterior;
 
 /* clang-format off */

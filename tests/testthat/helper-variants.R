@@ -15,6 +15,7 @@ bn_variants <- function(d) {
     "bn_exact/graphs" = list(x = data, posterior = "dag"),
     "bn_exact/orders" = list(x = data, posterior = "order"),
     "bn_learn/uniform" = list(x = data, target = "uniform", iterations = 40, chains = 1),
+    "bn_learn/graphs" = list(x = data, target = "uniform", iterations = 40, chains = 1, space = "graphs"),
     "bn_learn/sum" = list(x = data, target = "sum", iterations = 40, chains = 1, temperatures = c(1, 2)),
     "bn_learn/halves" = list(x = data, target = "sum", iterations = 20, chains = 1, resample = 2),
     "bn_scores/numbers" = list(x = numbers, score = "bge"),

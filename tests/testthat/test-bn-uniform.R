@@ -11,10 +11,10 @@ chain_edges <- function(fit) {
 
 # Chains are independent, so their spread gives the error of their mean; the ratio of difference and error follows
 # Student's t. The limits are passed by chance once in 1e4 for an edge.
-expect_exact <- function(table, ..., iterations = 20000, chains = 16,
+expect_exact <- function(table, ..., iterations = 20000, chains = 16, space = NULL,
                          exact = bn_exact(table, posterior = "dag")$edges) {
   fit <- call_with(bn_learn, list(table, target = "uniform", iterations = iterations, seed = 5, chains = chains, ...,
-                                  control = list(thin = max(1, iterations %/% 4000))))
+                                  control = list(thin = max(1, iterations %/% 4000), space = space)))
   edges <- chain_edges(fit)
   error <- apply(edges, 1L, stats::sd) / sqrt(chains)
   open <- exact > 0.01 & exact < 0.99
@@ -117,4 +117,81 @@ test_that("long runs over partitions can be interrupted", {
     bn_learn(table, target = "uniform", iterations = 1e9, run = weft_run(progress = progress),
              control = list(thin = 1e6))
   }, "partition MCMC")
+})
+
+# ---- chains over graphs ----
+
+test_that("chains over graphs have the edges of all graphs, heated or not", {
+  few <- linked_bn_data(4, 15)
+  flat <- bn_scores(few, 3, keep = "all")
+  all <- enumerated_edges(flat, all_dags(4L), "dag")$edges
+  fit <- expect_exact(flat, exact = all, space = "graphs")
+  expect_identical(fit$run$beta, 1)
+  expect_identical(rownames(fit$diagnostics$acceptance), c("renew", "turn", "reverse"))
+  expect_true(all(fit$diagnostics$acceptance > 0.1 & fit$diagnostics$acceptance < 1))
+  expect_exact(flat, exact = all, space = "graphs", temperatures = c(1, 2, 4))
+  expect_exact(bn_scores(linked_bn_data(6, 60), 5, keep = "all"), space = "graphs", iterations = 8000)
+  expect_exact(bn_scores(linked_bn_data(12, 100), 2, keep = "all"), space = "graphs", iterations = 4000)
+  node <- names(few)
+  prior <- bn_prior(few, required = cbind(node[1L], node[2L]), forbidden = cbind(node[1L], node[3L]))
+  fit <- expect_exact(bn_scores(few, 3, keep = "all", prior = prior), space = "graphs", iterations = 4000)
+  expect_equal(unname(fit$edges[1L, 2L]), 1)
+  expect_equal(unname(fit$edges[1L, 3L]), 0)
+})
+
+test_that("many nodes are sampled over graphs, with the same result on two threads and when continued", {
+  columns <- stats::setNames(1:70, sprintf("n%02d", 1:70))
+  d <- list2DF(withr::with_seed(2, lapply(columns, function(k) sample(3, 90, TRUE))))
+  d$n02 <- d$n01
+  d$n02[1:20] <- 1L
+  d[] <- lapply(d, factor)
+  table <- bn_scores(d, 1, keep = "sum")
+  learn <- function(iterations, threads = 1, ...) {
+    bn_learn(table, iterations = iterations, target = "uniform", chains = 3, seed = 4,
+             run = weft_run("cpu", threads = threads), control = list(thin = 5, burn_in = 0, space = "graphs", ...))
+  }
+  fit <- learn(60)
+  expect_output(print(fit), "Graph MCMC.*over graphs")
+  expect_identical(dim(fit$layer), c(70L, 3L))
+  expect_identical(learn(60, 2)[c("edges", "trace", "layer", "order")], fit[c("edges", "trace", "layer", "order")])
+  more <- update(learn(35), iterations = 25)
+  expect_identical(more[c("edges", "trace", "layer", "order")], fit[c("edges", "trace", "layer", "order")])
+  expect_equal(fit$trace[12L, ], vapply(1:3, function(chain) {
+    bn_score(d, weft:::sets_to_dag(table, fit$layer[, chain]))
+  }, 0), tolerance = 1e-9, ignore_attr = TRUE)
+  expect_gt(fit$edges["n01", "n02"] + fit$edges["n02", "n01"], 0.99)
+  # pairs of independent nodes, each with one parent at most: as over partitions
+  other <- learn(3000, space = "partitions", temperatures = 1)
+  expect_lt(mean(abs(learn(500)$edges - other$edges)), 0.005)
+  expect_false(other$run$graphs)
+})
+
+test_that("damaged graphs are refused, and what chains cannot walk over", {
+  d <- bn_test_data(50)
+  fit <- bn_learn(d, target = "uniform", iterations = 10, seed = 1, chains = 1, control = list(space = "graphs"))
+  damaged <- fit
+  damaged$layer[1L, 1L] <- -1L
+  expect_error(update(damaged, iterations = 10), class = "weft_error_input", regexp = "layer")
+  sets <- function(node) fit$table$parents[, fit$table$start[node] + seq_len(diff(fit$table$start)[node]), drop = FALSE]
+  only <- function(node, parent) which(colSums(sets(node)) == parent & colSums(sets(node) > 0) == 1)[1L] - 1L
+  damaged$layer[1:2, 1L] <- c(only(1L, 2L), only(2L, 1L))
+  expect_error(update(damaged, iterations = 10), class = "weft_error_input", regexp = "cycle")
+  damaged <- fit
+  damaged$run$layers <- FALSE
+  expect_error(update(damaged, iterations = 10), class = "weft_error_input", regexp = "run")
+  expect_error(bn_learn(d, control = list(space = "graphs")), class = "weft_error_input", regexp = "space.*uniform")
+  expect_error(bn_learn(d, target = "uniform", control = list(space = "orders")), class = "weft_error_input",
+               regexp = "space")
+  for (x in list(d["a"], d[1:2])) {
+    expect_equal(sum(diag(bn_learn(x, target = "uniform", iterations = 10, seed = 1,
+                                   control = list(space = "graphs"))$edges)), 0)
+  }
+})
+
+test_that("long runs over graphs can be interrupted", {
+  table <- bn_scores(bn_test_data(300), keep = "sum")
+  expect_stops(function(progress) {
+    bn_learn(table, target = "uniform", iterations = 1e9, run = weft_run(progress = progress),
+             control = list(thin = 1e6, space = "graphs"))
+  }, "graph MCMC")
 })

@@ -33,6 +33,11 @@ typedef struct weft_bn_lists {
   /* layers */
   uint64_t *offered;     /* p × words: nodes that are in some set of this one */
   double *log_factorial; /* of 0 .. p */
+  /* graphs: sets by their members, each its number + 1 among all; the largest set */
+  uint32_t *index;
+  size_t index_last, largest;
+  double *light;    /* weights of sets, relative to the first of their node */
+  uint64_t *strong; /* p × words: nodes that much of the weight of a node's sets asks for */
 } weft_bn_lists;
 
 /* The lists of a table, in `mem`; `sum`: with weights. */

@@ -434,7 +434,8 @@ static weft_bn_run run_of(weft_record *given)
                         .key = weft_record_key(given, "key"),
                         .beta = weft_record_doubles(given, "beta", WEFT_ANY_LENGTH),
                         .sum = weft_record_flag(given, "sum"),
-                        .layers = weft_record_flag(given, "layers") };
+                        .layers = weft_record_flag(given, "layers"),
+                        .graphs = weft_record_flag(given, "graphs") };
 }
 
 /* table: a list of scores; run: what bn_native_run() in R/bn.R makes. Returns where the chains ended, their traces,

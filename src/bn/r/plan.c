@@ -5,7 +5,8 @@
 
 #define NAME(kind, name, ...) name,
 static const char *const scores[] = { WEFT_BN_SCORE_KINDS(NAME) };
-static const char *const targets[] = { "max", "sum", "uniform" }, *const posteriors[] = { "none", "order", "dag" };
+static const char *const targets[] = { "max", "sum", "uniform", "graphs" }, *const posteriors[] = { "none", "order",
+                                                                                                    "dag" };
 static const char *const operations[] = { WEFT_BN_OPERATION_NAMES };
 static const char *const size_names[] = { WEFT_BN_SIZES(WEFT_SIZE_NAME) };
 #define COUNT(names) ((int) (sizeof names / sizeof *names))

@@ -1,9 +1,10 @@
-/* Ladders of chains over orders or layers: start, portions of steps in parallel over ladders, swaps of neighbouring
- * temperatures, traces, drawn graphs, and the best graphs of all. A ladder's result depends on the key and its own
- * number alone. */
+/* Ladders of chains over orders, layers or graphs: start, portions of steps in parallel over ladders, swaps of
+ * neighbouring temperatures, traces, drawn graphs, and the best graphs of all. A ladder's result depends on the key and
+ * its own number alone. */
 /* Build: shared. */
 #include <math.h>
 #include "bn/cpu/chains/chain.h"
+#include "bn/cpu/chains/graphs.h"
 #include "bn/cpu/chains/order_by_best_graph.h"
 #include "bn/cpu/chains/order_by_sum.h"
 #include "bn/cpu/chains/partitions.h"
@@ -177,19 +178,26 @@ static weft_status make_replica(weft_arena *mem, const weft_bn_lists *lists, con
   WEFT_TAKE(replica->pick, mem, lists->p);
   WEFT_TAKE(replica->children, mem, lists->p * lists->words);
   WEFT_TAKE(replica->improvable, mem, lists->words);
-  if (run->layers) WEFT_TRY(weft_bn_layers_make(mem, lists, replica));
+  if (run->graphs)
+    WEFT_TRY(weft_bn_graphs_make(mem, lists, replica));
+  else if (run->layers)
+    WEFT_TRY(weft_bn_layers_make(mem, lists, replica));
 done:
   return st;
 }
 
-/* Layers as the caller gives them, or drawn given the order. `number`: of the replica among all. */
+/* Layers or a graph as the caller gives them, or drawn given the order. `number`: of the replica among all. */
 static weft_status start_layers(weft_ctx *ctx, const chain_job *job, size_t number, const int32_t *layer,
                                 weft_bn_replica *replica)
 {
   weft_status st = WEFT_OK;
   const weft_bn_run *run = job->run;
   const weft_rng rng = { run->key, WEFT_BN_STARTS + (uint32_t) (run->ladder0 * run->temperatures + number) };
-  if (layer[0] < 0)
+  if (run->graphs && layer[0] < 0)
+    weft_bn_graphs_draw(job->lists, replica, rng, job->lists->p);
+  else if (run->graphs)
+    WEFT_TRY(weft_bn_graphs_read(ctx, job->lists, replica, layer));
+  else if (layer[0] < 0)
     weft_bn_layers_draw(job->lists, replica, rng, job->lists->p); /* the order took p draws */
   else if (!weft_bn_layers_read(job->lists, replica, layer))
     WEFT_TRY(weft_bn_layers_refuse(ctx));
@@ -205,7 +213,7 @@ static weft_status make_ladders(weft_ctx *ctx, weft_arena *mem, chain_job *job)
   const size_t p = lists->p, temperatures = job->run->temperatures;
   uint64_t *placed;
   WEFT_TRY(weft_bn_start_orders(ctx, lists, job->run, job->out->order));
-  if (job->run->layers) WEFT_TRY(weft_bn_layers_check(ctx, p, job->run, job->out->layer));
+  if (job->run->layers && !job->run->graphs) WEFT_TRY(weft_bn_layers_check(ctx, p, job->run, job->out->layer));
   WEFT_TAKE(placed, mem, lists->words);
   for (size_t c = 0; c < job->run->ladders; c++) {
     ladder *chain = &job->ladders[c];
@@ -255,12 +263,16 @@ static void swap_temperatures(const chain_job *job, size_t c, uint64_t round)
   }
 }
 
-/* A graph drawn given the order, as picks; draws first .. first + p - 1. Returns its score. */
+/* A graph drawn given the order, or the replica's own, as picks; draws first .. first + p - 1. Returns its score. */
 static int64_t draw_graph(const weft_bn_lists *lists, const weft_bn_replica *replica, weft_rng rng, uint64_t first,
                           int32_t *picks)
 {
   const weft_bn_table *table = lists->table;
   int64_t score = 0;
+  if (replica->graph) {
+    memcpy(picks, replica->pick, lists->p * sizeof *picks);
+    return replica->score;
+  }
   for (size_t node = 0; node < lists->p; node++) {
     picks[node] =
         weft_bn_draw_set(lists, node, replica->before + node * lists->words, weft_bn_layer_before(lists, replica, node),
@@ -280,6 +292,7 @@ static void save(const chain_job *job, size_t c, size_t it)
   const size_t p = lists->p, saved = run->iterations / run->thin, row = it / run->thin - 1;
   job->out->trace[c * saved + row] = (double) replica->score / lists->unit;
   if (!run->sum) return;
+  if (replica->graph) weft_bn_graphs_sort(lists, chain->at[0]);
   add_best_graph(lists, chain, replica, weft_bn_stamp(it, 0));
   const size_t skipped = run->burn_in / run->thin;
   if (row < skipped) return;
@@ -375,8 +388,12 @@ weft_status weft_bn_chain_cpu(weft_ctx *ctx, const weft_bn_table *table, const w
   chain_job job = { &lists, run, out, { 0 }, NULL, 0, 0 };
   memset(out->swapped, 0, 2 * run->ladders * (run->temperatures - 1) * sizeof *out->swapped);
   WEFT_TRY(weft_bn_lists_make(&mem, table, run->sum, &lists));
-  if (run->layers) WEFT_TRY(weft_bn_layers_prepare(&mem, &lists));
-  job.kernel = (run->layers ? weft_bn_layers_kernel : run->sum ? weft_bn_sum_kernel : weft_bn_max_kernel)(lists.words);
+  if (run->graphs) WEFT_TRY(weft_bn_graphs_prepare(ctx, &mem, &lists));
+  if (run->layers && !run->graphs) WEFT_TRY(weft_bn_layers_prepare(&mem, &lists));
+  job.kernel = (run->graphs   ? weft_bn_graphs_kernel
+                : run->layers ? weft_bn_layers_kernel
+                : run->sum    ? weft_bn_sum_kernel
+                              : weft_bn_max_kernel)(lists.words);
   WEFT_TAKE(all.score, &mem, run->best);
   WEFT_TAKE(all.hash, &mem, run->best);
   WEFT_TAKE(all.stamp, &mem, run->best);
@@ -388,7 +405,12 @@ weft_status weft_bn_chain_cpu(weft_ctx *ctx, const weft_bn_table *table, const w
     for (size_t temperature = 0; temperature < run->temperatures; temperature++) {
       weft_bn_replica *replica = job.ladders[c].at[temperature];
       const size_t number = c * run->temperatures + temperature, moves = weft_bn_moves(run);
-      if (run->layers) weft_bn_layers_write(&lists, replica, out->layer + number * table->p);
+      if (run->graphs) {
+        weft_bn_graphs_sort(&lists, replica);
+        memcpy(out->layer + number * table->p, replica->pick, table->p * sizeof *replica->pick);
+      } else if (run->layers) {
+        weft_bn_layers_write(&lists, replica, out->layer + number * table->p);
+      }
       memcpy(out->order + number * table->p, replica->order, table->p * sizeof *replica->order);
       memcpy(out->accepted + (moves + 1) * number, replica->accepted, moves * sizeof *replica->accepted);
       out->accepted[(moves + 1) * number + moves] = replica->accepted[WEFT_BN_MAX_MOVES];

@@ -22,14 +22,16 @@
 #endif
 
 typedef struct weft_bn_layers weft_bn_layers;
+typedef struct weft_bn_graph weft_bn_graph;
 
 typedef struct weft_bn_replica {
   int32_t *order;         /* node at a position; while layers move it stands still */
   uint64_t *before;       /* p × words: predecessors; in layers, all nodes of earlier layers */
   int64_t *value;         /* sum: a node's score given its predecessors */
   weft_bn_layers *layers; /* partitions.c; NULL for orders */
-  int32_t *pick;          /* max: index of the best set within the node's sets */
-  uint64_t *children;     /* max, p × words: nodes whose best set has this parent */
+  weft_bn_graph *graph;   /* graphs.c; NULL for orders and layers */
+  int32_t *pick;          /* max: index of the best set within the node's sets; graphs: of its parents */
+  uint64_t *children;     /* max, graphs, p × words: nodes whose set has this parent */
   uint64_t *improvable;   /* max, words: nodes whose best set is not the first of their list */
   int64_t score;
   uint64_t hash;                          /* max: of the picks */

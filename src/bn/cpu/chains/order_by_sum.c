@@ -136,24 +136,44 @@ static double node_sum_any(const weft_bn_weights *weights, size_t node, const ui
 }
 
 #if WEFT_SIMD_X86
-/* node_sum() with AVX-512 for masks of one word; its four vectors are the 32 partial sums, added in the same tree. */
-WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *weights, size_t node, const uint64_t *before,
-                                            const uint64_t *last, int64_t *reference)
+/* Which of eight sets from `mask` on, of one word or two, fit and meet `last`, if there is one. `missing`, `wanted`:
+ * each word in all lanes. */
+WEFT_TARGET_AVX512 WIDE __mmask8 fit_eight(const uint64_t *mask, const __m512i *missing, const __m512i *wanted,
+                                           int some, size_t words)
 {
-  const __m512i missing = _mm512_set1_epi64((long long) ~*before);
-  const __m512i wanted = last ? _mm512_set1_epi64((long long) *last) : missing;
+  const __m512i one = _mm512_loadu_si512(mask);
+  if (words == 1) {
+    const __mmask8 fit = _mm512_testn_epi64_mask(one, *missing);
+    return some ? _mm512_mask_test_epi64_mask(fit, one, *wanted) : fit;
+  }
+  const __m512i two = _mm512_loadu_si512(mask + 8);
+  const __m512i low = _mm512_permutex2var_epi64(one, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), two);
+  const __m512i high = _mm512_permutex2var_epi64(one, _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1), two);
+  const __mmask8 fit = _mm512_mask_testn_epi64_mask(_mm512_testn_epi64_mask(low, missing[0]), high, missing[1]);
+  if (!some) return fit;
+  return fit & (_mm512_test_epi64_mask(low, wanted[0]) | _mm512_test_epi64_mask(high, wanted[1]));
+}
+
+/* node_sum() with AVX-512 for masks of one word or two; its four vectors are the 32 partial sums, added in the same
+ * tree. */
+WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *weights, size_t node, const uint64_t *before,
+                                            const uint64_t *last, int64_t *reference, size_t words)
+{
+  __m512i missing[2], wanted[2];
+  for (size_t w = 0; w < words; w++) {
+    missing[w] = _mm512_set1_epi64((long long) ~before[w]);
+    wanted[w] = last ? _mm512_set1_epi64((long long) last[w]) : missing[w];
+  }
   __m512d part[4] = { _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd() };
   int found = 0;
   for (size_t c = weights->begin[node], stop = weights->begin[node + 1]; c < stop; c++) {
     if (!found && weights->chunk[c].copies) continue;
-    const uint64_t *mask = weights->mask + c * CHUNK;
+    const uint64_t *mask = weights->mask + c * CHUNK * words;
     const double *weight = weights->weight + c * CHUNK;
     __mmask8 fit[8];
     unsigned any = 0;
-    for (int k = 0; k < 8; k++) {
-      const __m512i sets = _mm512_loadu_si512(mask + 8 * k);
-      fit[k] = _mm512_testn_epi64_mask(sets, missing);
-      if (last) fit[k] = _mm512_mask_test_epi64_mask(fit[k], sets, wanted);
+    for (size_t k = 0; k < 8; k++) {
+      fit[k] = fit_eight(mask + 8 * k * words, missing, wanted, last != NULL, words);
       any |= fit[k];
     }
     if (!any) continue;
@@ -175,8 +195,16 @@ WEFT_TARGET_AVX512
 static double node_sum_1_avx512(const weft_bn_weights *weights, size_t node, const uint64_t *before,
                                 const uint64_t *last, int64_t *reference)
 {
-  return last ? node_sum_512(weights, node, before, last, reference)
-              : node_sum_512(weights, node, before, NULL, reference);
+  return last ? node_sum_512(weights, node, before, last, reference, 1)
+              : node_sum_512(weights, node, before, NULL, reference, 1);
+}
+
+WEFT_TARGET_AVX512
+static double node_sum_2_avx512(const weft_bn_weights *weights, size_t node, const uint64_t *before,
+                                const uint64_t *last, int64_t *reference)
+{
+  return last ? node_sum_512(weights, node, before, last, reference, 2)
+              : node_sum_512(weights, node, before, NULL, reference, 2);
 }
 #endif
 
@@ -188,8 +216,8 @@ int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t node, const uint64
   double sum;
   if (last && !any_bit(last, lists->words)) last = NULL;
 #if WEFT_SIMD_X86
-  if (lists->words == 1 && weft_simd_level() == WEFT_SIMD_AVX512)
-    sum = node_sum_1_avx512(weights, node, before, last, &reference);
+  if (lists->words <= 2 && weft_simd_level() == WEFT_SIMD_AVX512)
+    sum = (lists->words == 1 ? node_sum_1_avx512 : node_sum_2_avx512)(weights, node, before, last, &reference);
   else
 #endif
     sum = lists->words == 1 ? node_sum_1(weights, node, before, last, &reference)
