@@ -208,7 +208,7 @@ check_search_memory <- function(input, score, most, starts, threads) {
   trees <- 19 * (2^14 + min(256 * pairs, max(2^20, 2^24 / shares)) + 16 * pairs + 62 * p) + 64 * p
   cells <- if (gauss) 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
   need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + gauss * min(8 * pairs * (near + 16), 2^30) +
-    shares * trees + starts * (lanes + 1) * 90 * p + threads * (cells + 80 * p)
+    shares * trees + starts * (lanes + 1) * (if (gauss) 90 else 215) * p + threads * (cells + 80 * p)
   free <- host_free()
   if (free < 0 || need <= free) return(invisible())
   weft_abort("memory", sprintf("The search needs about %s of memory; %s is available.", bytes_text(need),

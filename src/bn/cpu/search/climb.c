@@ -3,7 +3,11 @@
  * inserted one by one, each at its best place. Then nodes wait in a queue; a move puts back those whose scores it
  * changed. When the queue is empty, all nodes are tried once more; when none moves, the order is left by a kick: some
  * nodes that are near each other go to random places, and the search continues from there. If the result is worse than
- * before, it is undone; if it is better, parents are looked for in another way, too (weft_bn_trees_thin()). */
+ * before, it is undone; if it is better, parents are looked for in another way, too (weft_bn_trees_thin()).
+ *
+ * With categories, two parents may explain a node together and neither alone. Then single moves end early: the node
+ * would lose its children on the way behind its parents. So nodes move with their descendants, too, when no single
+ * node moves any more, and every second kick reverses an edge and keeps the others. */
 #include <string.h>
 #include "bn/both/moves.h"
 #include "bn/cpu/search/climb.h"
@@ -39,6 +43,11 @@ weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, 
   WEFT_TAKE0(out->why, mem, p);
   WEFT_TAKE(out->without, mem, p);
   WEFT_TAKE(out->with, mem, p);
+  if (!weft_bn_gauss(search->problem)) {
+    WEFT_TAKE(out->stays, mem, p);
+    WEFT_TAKE(out->parent, mem, p * WEFT_BN_MAX_PARENTS);
+    WEFT_TAKE(out->parent_count, mem, p);
+  }
 done:
   return st;
 }
@@ -353,6 +362,115 @@ static int thin_all(weft_bn_climber *climber, weft_bn_scorer *scorer)
   return any;
 }
 
+/* ---- moves of a node with its descendants ---- */
+
+/* The parents of node i in the present order. */
+static void list_parents(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t i)
+{
+  size_t parents[WEFT_BN_MAX_PARENTS + 2], m;
+  uint64_t ignored;
+  const weft_bn_prefix prefix = { climber->place, climber->before, climber->place[i], -1, 0 };
+  weft_bn_trees_value(climber->trees, scorer, i, prefix, &ignored, parents, &m);
+  climber->parent_count[i] = (uint8_t) m;
+  for (size_t k = 0; k < m; k++) climber->parent[i * WEFT_BN_MAX_PARENTS + k] = (int32_t) parents[k];
+}
+
+/* v and its descendants, which are at higher places, stay behind others. */
+static void mark_descendants(weft_bn_climber *climber, size_t v)
+{
+  const size_t p = climber->problem->p;
+  memset(climber->stays, 0, p * sizeof *climber->stays);
+  climber->stays[v] = 1;
+  for (size_t k = (size_t) climber->place[v] + 1; k < p; k++) {
+    const size_t w = (size_t) climber->order[k];
+    const int32_t *parent = climber->parent + w * WEFT_BN_MAX_PARENTS;
+    for (size_t j = 0; j < climber->parent_count[w] && !climber->stays[w]; j++)
+      climber->stays[w] = climber->stays[parent[j]];
+  }
+}
+
+/* The nodes at the places `from` .. `end` - 1: those that do not stay first, each side in its order. The order as it
+ * was is kept in climber->relevant. */
+static void part_order(weft_bn_climber *climber, size_t from, size_t end)
+{
+  int32_t *kept = climber->relevant;
+  size_t to = from;
+  memcpy(kept + from, climber->order + from, (end - from) * sizeof *kept);
+  for (int32_t side = 0; side < 2; side++)
+    for (size_t k = from; k < end; k++)
+      if (climber->stays[kept[k]] == side) climber->order[to++] = kept[k];
+}
+
+/* Puts nodes that do not stay before v. Returns whether the score rises; if not, the order is as it was. */
+static int put_behind(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t v)
+{
+  const size_t p = climber->problem->p, at = (size_t) climber->place[v];
+  const int64_t was = climber->total;
+  part_order(climber, at, p);
+  for (int undo = 0;; undo = 1) {
+    set_places(climber, at, p);
+    for (size_t k = at; k < p; k++) renew(climber, scorer, (size_t) climber->order[k]);
+    if (undo) return 0;
+    if (climber->total > was + TIE_UNITS) break;
+    memcpy(climber->order + at, climber->relevant + at, (p - at) * sizeof *climber->order);
+  }
+  climber->moves++;
+  for (size_t k = at; k < p; k++) list_parents(climber, scorer, (size_t) climber->order[k]);
+  return 1;
+}
+
+/* Tries to move each node with its descendants behind all others: no edge is lost, and it may get better parents, which
+ * it cannot reach alone where it has to pass its children. Returns whether any did. */
+static int move_families(weft_bn_climber *climber, weft_bn_scorer *scorer)
+{
+  const size_t p = climber->problem->p;
+  int any = 0;
+  for (size_t i = 0; i < p; i++) list_parents(climber, scorer, i);
+  for (size_t v = 0; v < p; v++) {
+    const size_t at = (size_t) climber->place[v];
+    uint64_t bits[2] = { 0, climber->before[at] }, ignored;
+    mark_descendants(climber, v);
+    for (size_t k = at + 1; k < p; k++)
+      if (!climber->stays[climber->order[k]]) bits[1] |= weft_bn_bit(climber->order[k]);
+    const weft_bn_prefix prefix = { climber->stays, bits, 1, -1, 0 };
+    climber->asked++;
+    const int64_t value = weft_bn_trees_value(climber->trees, scorer, v, prefix, &ignored, NULL, NULL);
+    if (value > climber->value[v] + TIE_UNITS && put_behind(climber, scorer, v)) any = 1;
+  }
+  return any;
+}
+
+/* Reverses an edge of the network: a node goes before one of its parents, and so do its other ancestors between them.
+ */
+static void kick_edge(weft_bn_climber *climber, weft_bn_scorer *scorer)
+{
+  const size_t p = climber->problem->p, u = draw_below(climber, p);
+  const int32_t *order = climber->order;
+  int32_t *stays = climber->stays;
+  size_t parents[WEFT_BN_MAX_PARENTS + 2], m;
+  uint64_t ignored;
+  weft_bn_prefix prefix = { climber->place, climber->before, climber->place[u], -1, 0 };
+  weft_bn_trees_value(climber->trees, scorer, u, prefix, &ignored, parents, &m);
+  if (!m) return;
+  const size_t v = parents[draw_below(climber, m)], from = (size_t) climber->place[v], end = (size_t) climber->place[u];
+  for (size_t k = from; k <= end; k++) stays[order[k]] = 1;
+  stays[u] = 0;
+  for (size_t k = end; k > from; k--) {
+    const size_t w = (size_t) order[k];
+    if (stays[w]) continue;
+    if (needs(climber->problem, w, v)) return;
+    prefix.limit = (int32_t) k;
+    weft_bn_trees_value(climber->trees, scorer, w, prefix, &ignored, parents, &m);
+    for (size_t j = 0; j < m; j++) stays[parents[j]] = 0;
+  }
+  stays[v] = 1;
+  part_order(climber, from, end + 1);
+  set_places(climber, from, end + 1);
+  for (size_t k = from; k <= end; k++) renew(climber, scorer, (size_t) order[k]);
+  weft_bn_queue_add(&climber->queue, u);
+  weft_bn_queue_add(&climber->queue, v);
+}
+
 /* When the queue is empty: queues all nodes once more, or begins the next kick, or pauses, or ends. */
 static void settle(weft_bn_climber *climber, weft_bn_scorer *scorer)
 {
@@ -364,6 +482,9 @@ static void settle(weft_bn_climber *climber, weft_bn_scorer *scorer)
   if (climber->trees->thinned.count && climber->total > climber->best_total && thin_all(climber, scorer) &&
       climber->queue.waiting)
     return;
+  if (climber->stays && (!climber->local || climber->total > climber->best_total) && move_families(climber, scorer) &&
+      climber->queue.waiting)
+    return;
   if (climber->total > climber->best_total)
     keep_best(climber); /* equal ones, too: many orders have the same network */
   else
@@ -371,7 +492,10 @@ static void settle(weft_bn_climber *climber, weft_bn_scorer *scorer)
   if (climber->kicks_left > climber->pause) {
     climber->kicks_left--;
     climber->local = 1;
-    kick(climber, scorer);
+    if (climber->stays && draw_below(climber, 2))
+      kick_edge(climber, scorer);
+    else
+      kick(climber, scorer);
   } else if (climber->local && !climber->lane && !climber->pause) { /* once more in full */
     climber->local = climber->checked = 0;
   } else

@@ -40,9 +40,12 @@ typedef struct weft_bn_climber {
   uint64_t *thinned_at; /* p: a hash of the nodes before it when its parents were thinned last */
   int done;
   /* one move */
-  int32_t *relevant;           /* p: nodes that matter, by place */
-  uint8_t *why;                /* p: KID and PARENT, zero between moves */
-  int64_t *without, *with;     /* p: of a node whose candidate moves */
+  int32_t *relevant;       /* p: nodes that matter, by place */
+  uint8_t *why;            /* p: KID and PARENT, zero between moves */
+  int64_t *without, *with; /* p: of a node whose candidate moves */
+  /* with categories, for moves of a node with its descendants; NULL elsewhere */
+  int32_t *stays, *parent;     /* p; p x WEFT_BN_MAX_PARENTS */
+  uint8_t *parent_count;       /* p */
   double moves, asked, scored; /* since it was made */
 } weft_bn_climber;
 

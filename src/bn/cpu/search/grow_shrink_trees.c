@@ -25,7 +25,9 @@
 
 static void forget_all(weft_bn_trees *trees)
 {
-  for (size_t i = 0; i < trees->problem->p; i++) trees->root[i].stem = NONE;
+  const size_t p = trees->problem->p;
+  for (size_t i = 0; i < p; i++) trees->root[i].stem = NONE;
+  for (size_t k = 0; trees->listed_stem && k < trees->listed->start[p]; k++) trees->listed_stem[k] = NONE;
   trees->stems = trees->branches = 0;
 }
 
@@ -50,6 +52,7 @@ weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, co
     WEFT_TAKE(out->thinned.size, mem, sets);
     WEFT_TAKE(out->thinned.member, mem, sets * WEFT_BN_MAX_PARENTS);
   }
+  if (listed->width && !weft_bn_gauss(problem)) WEFT_TAKE(out->listed_stem, mem, listed->start[problem->p] + 1);
   WEFT_TAKE(out->stem, mem, out->max_stems);
   WEFT_TAKE(out->branch, mem, out->max_branches);
   forget_all(out);
@@ -66,8 +69,12 @@ void weft_bn_trees_tidy(weft_bn_trees *trees, double filled)
 
 void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which)
 {
-  for (size_t i = 0; i < trees->problem->p; i++)
-    if (which[i]) trees->root[i].stem = NONE;
+  for (size_t i = 0; i < trees->problem->p; i++) {
+    if (!which[i]) continue;
+    trees->root[i].stem = NONE;
+    if (!trees->listed_stem) continue;
+    for (size_t k = trees->listed->start[i]; k < trees->listed->start[i + 1]; k++) trees->listed_stem[k] = NONE;
+  }
 }
 
 /* Takes `count` places of `most` and returns the first, or NO_ROOM when too few are left. */
@@ -182,19 +189,26 @@ static int comes_before(const weft_bn_prefix *prefix, int32_t v)
   return v == prefix->moved ? prefix->before : prefix->place[v] < prefix->limit;
 }
 
-/* The set that grows among the nodes before i and shrinks, until neither raises the score; returns its score. */
-static int64_t grown_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, const weft_bn_prefix *prefix,
-                           uint64_t *asked_for, size_t *parents, size_t *size)
+/* The set that grows among the nodes before i and shrinks, until neither raises the score; returns its score. It begins
+ * with the required parents, or with the listed set of number `from` (not NO_ROOM). */
+static int64_t grown_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, size_t from,
+                           const weft_bn_prefix *prefix, uint64_t *asked_for, size_t *parents, size_t *size)
 {
   int32_t set[WEFT_BN_MAX_PARENTS + 2];
   size_t required[WEFT_BN_MAX_PARENTS + 2], first = weft_bn_required_of(trees->problem, i, required), m = first;
   for (size_t k = 0; k < m; k++) set[k] = (int32_t) required[k];
+  if (from != NO_ROOM) {
+    const int32_t *member = trees->listed->member + from * trees->listed->width;
+    for (m = 0; m < trees->listed->width && member[m] >= 0; m++) set[m] = member[m];
+  }
   if (!trees->shared && (trees->stems + WEFT_BN_MAX_PARENTS + 2 > trees->max_stems ||
                          trees->branches + (WEFT_BN_MAX_PARENTS + 1) * trees->near->widest > trees->max_branches))
     forget_all(trees);
   weft_bn_stem spare, *stem;
-  uint32_t *to = &trees->root[i].stem; /* the place that refers to the next stem */
-  int64_t score = *to == NONE ? weft_bn_scorer_value(scorer, i, required, m) : 0, shrunk = UNKNOWN;
+  uint32_t *to = from == NO_ROOM ? &trees->root[i].stem : &trees->listed_stem[from]; /* refers to the next stem */
+  int64_t shrunk = UNKNOWN, score = *to != NONE       ? 0
+                                    : from != NO_ROOM ? trees->listed->score[from]
+                                                      : weft_bn_scorer_value(scorer, i, required, m);
   for (;;) {
     if (*to == NONE) *to = new_stem(trees, score, shrunk, &spare);
     stem = *to == NONE ? &spare : &trees->stem[*to];
@@ -266,7 +280,7 @@ int64_t weft_bn_trees_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t
   const weft_bn_thinned *thinned = &trees->thinned;
   *asked_for = 0;
   while (__atomic_test_and_set(&trees->root[i].busy, __ATOMIC_ACQUIRE)) sched_yield();
-  int64_t score = grown_value(trees, scorer, i, &prefix, asked_for, parents, size);
+  int64_t score = grown_value(trees, scorer, i, NO_ROOM, &prefix, asked_for, parents, size);
   __atomic_clear(&trees->root[i].busy, __ATOMIC_RELEASE);
   const size_t from = listed->width ? listed->start[i] : 0, end = listed->width ? listed->start[i + 1] : 0;
   const size_t first = WEFT_BN_FOUND * i, last = first + (thinned->count ? thinned->count[i] : 0);
@@ -277,6 +291,7 @@ int64_t weft_bn_trees_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t
     if (!set_fits(&prefix, member, listed->width, listed->bits[k] & ~before, asked_for)) continue;
     copy_set(member, listed->width, parents, size);
     score = listed->score[k];
+    if (trees->listed_stem) score = grown_value(trees, scorer, i, k, &prefix, asked_for, parents, size);
   }
   for (size_t k = first; k < last && thinned->score[k] > score; k++) {
     const int32_t *member = thinned->member + k * WEFT_BN_MAX_PARENTS;

@@ -38,7 +38,8 @@ typedef struct weft_bn_trees {
   const weft_bn_near *near;
   const weft_bn_listed *listed; /* width 0: none */
   const weft_bn_problem *problem;
-  weft_bn_tree *root; /* p */
+  weft_bn_tree *root;    /* p */
+  uint32_t *listed_stem; /* of each listed set, which grows, too; NULL: they stay as they are */
   weft_bn_stem *stem;
   weft_bn_branch *branch;
   size_t stems, branches, max_stems, max_branches;
