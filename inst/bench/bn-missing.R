@@ -10,10 +10,9 @@
 # by the penalised node-average likelihood ("pnal"), both at their defaults, and bnstruct's structural EM, which is for
 # categories and takes minutes.
 # limit: structural EM from its own start, from the true network and from the one that complete data give (MCAR), each
-# with four last rounds by BDeu, with
-# wrong edges, and the score of either network given what was observed: BDeu of the completed rows, less their
-# log-likelihood, plus the log-likelihood of what was observed, exact (Cheeseman and Stutz 1996). Where the network
-# found has the better score, no better search by that score would find the true one.
+# with four last rounds by BDeu, with wrong edges, and the score of each network given what was observed: BDeu of the
+# completed rows, less their log-likelihood, plus the log-likelihood of what was observed, exact (Cheeseman and Stutz
+# 1996). Where the network found has the better score, no better search by that score would find the true one.
 # augment: graphs drawn uniformly, categories with parameters from the prior of BDeu with ess = 4, so that the posterior
 # of complete data is right by construction; numbers with slopes of variance 1.
 suppressPackageStartupMessages(library(weft))

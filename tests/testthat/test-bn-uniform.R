@@ -146,9 +146,9 @@ test_that("many nodes are sampled over graphs, with the same result on two threa
   d$n02[1:20] <- 1L
   d[] <- lapply(d, factor)
   table <- bn_scores(d, 1, keep = "sum")
-  learn <- function(iterations, threads = 1, ...) {
+  learn <- function(iterations, threads = 1, space = "graphs", ...) {
     bn_learn(table, iterations = iterations, target = "uniform", chains = 3, seed = 4,
-             run = weft_run("cpu", threads = threads), control = list(thin = 5, burn_in = 0, space = "graphs", ...))
+             run = weft_run("cpu", threads = threads), control = list(thin = 5, burn_in = 0, space = space, ...))
   }
   fit <- learn(60)
   expect_output(print(fit), "Graph MCMC.*over graphs")

@@ -259,7 +259,6 @@ void weft_device_drop(weft_device_arena *arena, void *block)
 
 /* ---- uploads and downloads through pinned buffers ---- */
 
-#define FEW_BYTES ((size_t) 1 << 16) /* which one thread copies */
 #define STAGING_BYTES ((size_t) 32 << 20)
 #define LITTLE_STAGING ((size_t) 1 << 20)
 
@@ -314,7 +313,7 @@ done:
 
 void weft_fill_bytes(const void *data, size_t first, size_t count, void *out, int threads)
 {
-  const size_t parts = count < FEW_BYTES ? 1 : (size_t) threads, block = (count + parts - 1) / parts;
+  const size_t parts = (size_t) weft_threads_worth(threads, (double) count / 8), block = (count + parts - 1) / parts;
   WEFT_PARALLEL((int) parts)
   WEFT_FOR(static)
   for (int64_t k = 0; k < (int64_t) parts; k++) {
@@ -346,7 +345,7 @@ weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count
     size_t now = count - first < per_chunk ? count - first : per_chunk;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
     WEFT_CUDA(cudaEventSynchronize(staging.sent[turn]));
-    fill(data, first, now, staging.buffer[turn], ctx->threads);
+    fill(data, first, now, staging.buffer[turn], weft_threads_worth(ctx->threads, (double) (now * size) / 4));
     WEFT_CUDA(cudaMemcpyAsync((char *) out + first * size, staging.buffer[turn], now * size, cudaMemcpyHostToDevice,
                               arena->stream));
     WEFT_CUDA(cudaEventRecord(staging.sent[turn], arena->stream));

@@ -7,8 +7,7 @@
  *   g - sum_j c_j (g_j - g_j-1),   c: the least squares of |r - sum_j c_j (r_j - r_j-1)|,   r = g - x over the spread
  *
  * where x were the gaps and g their fits. EM never increases what is left of the observed squares. Where that does, the
- * gaps go back to the last fits, and acceleration rests for some steps. Meanwhile EM's own steps are taken, each twice
- * as long as the one before until one increases it: near a saddle Anderson's steps, which are Newton's, lead to it.
+ * gaps go back to the last fits, and acceleration rests for some steps.
  *
  * The matrix stays in one space, in which only gaps change (refill()). The moments of columns follow from sums of these
  * changes. Where that takes less (choose_squares()), components are found on the Gram matrix, by filtering the vectors
@@ -24,7 +23,7 @@
 
 #define DEPTH 10          /* differences kept */
 #define NEAR 0.02         /* the change of a cell from which on acceleration pays */
-#define LONGEST_REST 8    /* steps of plain EM after fills that were worse */
+#define LONGEST_REST 16   /* steps of plain EM after fills that were worse */
 #define MIN_PIVOT 1e-10   /* of a difference against newer ones, both of length 1 */
 #define BETWEEN_POLLS 4e6 /* cells */
 #define PART 8192         /* gaps that a thread takes at once */
@@ -348,14 +347,6 @@ done:
   return st;
 }
 
-/* The gaps' fits, moved on by so many times what they moved. */
-static void overshoot(em_space *state, double by)
-{
-  const weft_pca_em *em = state->em;
-  WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, (double) em->gaps), static)
-  for (int64_t g = 0; g < (int64_t) em->gaps; g++) state->fit[g] += by * state->moved[g] * em->spread[state->column[g]];
-}
-
 static void forget(em_space *state)
 {
   state->used = 0;
@@ -442,7 +433,7 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
   weft_arena mem = weft_arena_begin(ctx);
   em_space state = { .ctx = ctx, .ops = ops, .em = em, .inner = *job, .out = out };
   const weft_pca_data data = { .n = em->n, .p = em->p, .panels = 1, .fetch = fetch, .source = &state, .stays = 1 };
-  double before = INFINITY, change = INFINITY, unit = 0, stride = 1;
+  double before = INFINITY, change = INFINITY, unit = 0;
   size_t steps = 0, resting = 0, rest = 1;
   int extrapolated = 0, converged = 0;
   state.data = data;
@@ -468,13 +459,9 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
     }
     if (extrapolated && !converged && left > before + 1e-13 * em->made->total * into) {
       fill(&state, state.last_fit);
-      if (stride > 1) {
-        stride = 1;
-      } else {
-        forget(&state);
-        resting = rest;
-        if (rest < LONGEST_REST) rest *= 2;
-      }
+      forget(&state);
+      resting = rest;
+      if (rest < LONGEST_REST) rest *= 2;
       extrapolated = 0;
       continue;
     }
@@ -486,13 +473,9 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
       WEFT_TRY(remember(&state));
       if (resting) {
         resting--;
-        if (stride > 1) overshoot(&state, stride - 1);
-        extrapolated = stride > 1;
-        stride *= 2;
       } else if (state.used && change < NEAR) {
         WEFT_TRY(extrapolate(&state));
         extrapolated = 1;
-        stride = 1;
       }
     }
     fill(&state, state.fit);

@@ -102,7 +102,7 @@ static weft_status bring(const matrix_job *job, size_t place_a, size_t na, size_
   const size_t rows = job->x->columns;
   WEFT_CUDA(cudaMemcpyAsync(job->host, job->scores, na * nb * sizeof *job->host, cudaMemcpyDeviceToHost, job->stream));
   WEFT_CUDA(cudaStreamSynchronize(job->stream));
-  WEFT_PARALLEL(ctx->threads)
+  WEFT_PARALLEL(weft_threads_worth(ctx->threads, 4 * (double) na * (double) nb))
   WEFT_FOR(static)
   for (int64_t b = 0; b < (int64_t) nb; b++) {
     const size_t j = job->y->column[place_b + (size_t) b];

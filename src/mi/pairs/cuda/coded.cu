@@ -211,7 +211,7 @@ static weft_status load_side(weft_ctx *ctx, weft_device_arena *mem, mi_codes *jo
                              size_t place, size_t count, uint16_t *to, uint32_t *levels)
 {
   weft_status st = WEFT_OK;
-  WEFT_PARALLEL(ctx->threads)
+  WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) count * (double) pack->n))
   WEFT_FOR(dynamic)
   for (int64_t k = 0; k < (int64_t) count; k++) {
     weft_mi_pack_codes(pack, place + (size_t) k, job->host_codes + (size_t) k * pack->n);

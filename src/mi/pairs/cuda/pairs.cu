@@ -158,7 +158,7 @@ done:
 static void spread(weft_ctx *ctx, const weft_mi_pack *pack, const double *mi, const double *interaction, size_t place_a,
                    size_t na, size_t place_b, size_t nb, int same, double *full_mi, double *full_interaction)
 {
-  WEFT_PARALLEL(ctx->threads)
+  WEFT_PARALLEL(weft_threads_worth(ctx->threads, 8 * (double) na * (double) nb))
   WEFT_FOR(static)
   for (int64_t a = 0; a < (int64_t) na; a++) {
     const size_t i = (size_t) a, x = pack->column[place_a + i];

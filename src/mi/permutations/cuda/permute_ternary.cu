@@ -324,7 +324,7 @@ static weft_status draw_labels(weft_ctx *ctx, const labels_job *job, size_t firs
   weft_status st = WEFT_OK;
   const weft_mi_pack *p = job->pack;
   const size_t rows = p->class_rows[job->counted];
-  WEFT_PARALLEL(ctx->threads)
+  WEFT_PARALLEL(weft_threads_worth(ctx->threads, 8 * (double) sets * (double) job->bits))
   WEFT_FOR(dynamic)
   for (int64_t k = 0; k < (int64_t) sets; k++) {
     uint32_t *const to = from + (size_t) k * job->bits;
