@@ -160,7 +160,7 @@ plan_method <- function(problem, try = FALSE) {
   begun
 }
 
-# Of the weights: those of both signs are two (split_weights()).
+# Columns of weights of one sign; a column of both signs counts as two (split_weights()).
 columns_of_one_sign <- function(problem) {
   w <- problem$weights
   if (is.null(w)) 1 else NCOL(w) + sum(points_range(w)[1L, ] < 0)

@@ -4,7 +4,8 @@
 #'
 #' `gene_bayes()` learns a Bayesian network of a few genes, with a probability for each edge and each direction. The
 #' shortest call is `gene_bayes(q)`. It calls [bn_learn()]. The candidate parents of a gene are the genes with which it
-#' shares the most information. The network of mutual information can also be used as prior knowledge.
+#' shares the most information. The network of mutual information can also be used as prior knowledge. An edge is a
+#' dependence given the other genes of the network; hidden common causes are not modelled.
 #'
 #' With `score = "auto"`, numeric data are converted to normal scores (ranks converted to quantiles of the normal
 #' distribution) and use the linear Gaussian score `"bge"`. Levels use `"bdeu"`. If you choose another score for

@@ -11,8 +11,8 @@
 # 1,000 rows; WEFT_SUMU_PYTHON is a Python that has sumu. "files" reads, learns and scores each network: the score of
 # the network found less the true one's, and the log-likelihood of a new row given the network found, with parameters
 # from the same rows, less its log-likelihood given the true one. Seconds are processor time of one thread, so that
-# other work on the machine matters less. Columns are in a random order, which the seed determines: in the files, parents
-# come before their children, and hc() directs edges of equal score by the order of the columns.
+# other work on the machine matters less. Columns are in a random order, which the seed determines: in the files,
+# parents come before their children, and hc() directs edges of equal score by the order of the columns.
 suppressPackageStartupMessages(library(weft))
 source("inst/bench/bench.R")
 given <- commandArgs(TRUE)

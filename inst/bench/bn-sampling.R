@@ -47,15 +47,17 @@ draw <- function(kind, p, n, seed) {
 }
 
 scored <- function(set, plus_one = FALSE) {
-  bn_scores(draw(sets$kind[set], sets$nodes[set], 500, 100 + set), 4, if (sets$kind[set] == "numbers") "bge" else "bdeu",
-            candidates = if (set > 1L) 12, keep = if (set > 1L) "sum" else "all", run = one, control = list(plus_one = plus_one))
+  score <- if (sets$kind[set] == "numbers") "bge" else "bdeu"
+  bn_scores(draw(sets$kind[set], sets$nodes[set], 500, 100 + set), 4, score, candidates = if (set > 1L) 12,
+            keep = if (set > 1L) "sum" else "all", run = one, control = list(plus_one = plus_one))
 }
 
 by_weft <- function(table, space, iterations) {
   learn <- function(iterations, seed) {
     took <- system.time(fit <- bn_learn(table, iterations = iterations, target = "uniform", chains = 1, seed = seed,
                                         run = one, control = list(space = space, burn_in = iterations %/% 4)))
-    list(seconds = sum(took[1:2]), edges = as.vector(fit$edges), trace = utils::tail(fit$trace[, 1L], -nrow(fit$trace) %/% 4))
+    kept <- utils::tail(fit$trace[, 1L], -nrow(fit$trace) %/% 4)
+    list(seconds = sum(took[1:2]), edges = as.vector(fit$edges), trace = kept)
   }
   runs <- lapply(seq_len(CHAINS), learn, iterations = iterations)
   list(runs = runs, start = learn(1, 1)$seconds)

@@ -27,8 +27,8 @@ typedef struct irm_profile {
 
 typedef struct irm_trial irm_trial;
 
-/* Of each cluster of the mode that is joined: its best partner and the gain of their union, the cluster that it went
- * into, and whether it has changed. */
+/* Each cluster's best partner in the mode that is joined, the gain of their union, the cluster that it went into, and
+ * whether it has changed. */
 typedef struct irm_joins {
   double *gain;
   int32_t *best, *into;
