@@ -27,8 +27,8 @@ gp_low_rank <- 1e-5 # seconds of a point for that preconditioner
 
 # Where the factor of the whole matrix takes much longer than a low rank, that one is made first: what it leaves of the
 # matrix bounds the condition that conjugate gradients meet, and so their iterations. In 36 processes (1 to 8
-# dimensions, narrow and wide kernels) they took a sixth to a nineteenth of the bound, mostly a ninth. list(rank, root), the root
-# of the preconditioner where it has been made.
+# dimensions, narrow and wide kernels) they took a sixth to a nineteenth of the bound, mostly a ninth. list(rank, root),
+# the root of the preconditioner where it has been made.
 gp_look <- function(object, run) {
   n <- object$n
   factor <- at_reference(kernel_plan("factor", references = n)$cpu)
