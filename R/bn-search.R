@@ -12,15 +12,15 @@
 #'   nodes are moved to random positions, and the search continues from there; a worse result is discarded. For
 #'   categorical variables, a node also moves together with its descendants, and every second perturbation reverses an
 #'   edge. This is repeated up to `kicks` times for each of `starts` orders. The search ends earlier if at least two
-#'   starts, and at least half of all starts, have reached the same best score after half of the kicks, or after about a
-#'   second each, measured in scored sets. With 256 numeric nodes or more, all kicks are tried in parallel lanes from the
-#'   same order, one lane for every 16 nodes and at most 64. The moves of each lane are then accepted if they do not
-#'   lower the score. The best parents of a node among any set of preceding nodes are stored in a tree and rarely need to be
-#'   computed again. In addition, all sets of up to 2, 3 or 4 candidates are listed, as far as their number allows,
-#'   because two parents may jointly explain what neither explains alone. For the same reason, parents are also selected
-#'   backwards whenever an order is better than all previous ones, with fewer than 256 numeric nodes and no required
-#'   edges: starting from all preceding candidates of a node, the search repeatedly removes the least informative one.
-#'   Such sets are stored and also used in other orders.
+#'   starts, and at least half of all starts, have reached the same best score after half of the kicks, or after about
+#'   a second each, measured in scored sets. With 256 numeric nodes or more, all kicks are tried in parallel lanes
+#'   from the same order, one lane for every 16 nodes and at most 64. The moves of each lane are then accepted if they
+#'   do not lower the score. The best parents of a node among any set of preceding nodes are stored in a tree and
+#'   rarely need to be computed again. In addition, all sets of up to 2, 3 or 4 candidates are listed, as far as their
+#'   number allows, because two parents may jointly explain what neither explains alone. For the same reason, parents
+#'   are also selected backwards whenever an order is better than all previous ones, with fewer than 256 numeric nodes
+#'   and no required edges: starting from all preceding candidates of a node, the search repeatedly removes the least
+#'   informative one. Such sets are stored and also used in other orders.
 #'
 #'   The candidates of a node are the nodes that a greedy search finds among all nodes, the `candidates` nodes with the
 #'   best scores as its only parent (for categorical variables, also those with the best AIC, because BDeu and the BIC
