@@ -70,8 +70,8 @@
 #'   Use `gamma = 1` for the best-scoring network itself, as a start for chains with the plain score. On these networks
 #'   (one sample), `score = "bic"` with its default prior is at most 8 nats below `gamma = 1`. Its BIC is at least as
 #'   high as the BIC of the best peer, except on Hepar2, for which it is up to 9 nats lower in two of six samples, and
-#'   on Andes, for which it is 91 nats lower than that of `hc()` if parents come before their children, but higher if
-#'   the columns are in random order.
+#'   on Andes, for which it is 91 nats lower than the score of `hc()` if parents come before their children, but higher
+#'   if the columns are in random order.
 #'
 #' @section Missing values: `na = "em"` completes the rows and learns from expected counts (structural EM; Friedman
 #'   1998). Each row is completed `completions` times with values sampled from a network. A network and its parameters

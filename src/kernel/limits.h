@@ -20,7 +20,7 @@
   LIMIT(single_pairs, 1e8)            /* and pairs */ \
   LIMIT(single_missed, 0.2)           /* the share of tried queries that may need double precision */ \
   LIMIT(wide_error, 1e-3)             /* of cross-validation for many bandwidths at once, as walks are weighed, */ \
-  LIMIT(wide_share, 0.2)              /* and the work of one of them over that of a direct sum in double */ \
+  LIMIT(wide_share, 0.2)              /* and the work of one of them over the work of a direct sum in double */ \
   LIMIT(tensor_error, 1e-4)           /* relative error from which Gaussian sums are on tensor cores, */ \
   LIMIT(tensor_slopes_error, 3e-4)    /* slopes where queries are not references of one weight, */ \
   LIMIT(tensor_dims, 4)               /* and dimensions */ \

@@ -1,6 +1,6 @@
-/* What a process keeps of its devices between calls: blocks of memory, and streams. To take memory, to give it back and
- * to make streams takes longer than small calls' work. Blocks that nobody uses are counted by themselves
- * (`device_kept` of the account), and go back to the driver when memory is short, when the user has set a limit, and by
+/* Blocks of device memory and streams that a process keeps between calls. To take memory, to give it back and to make
+ * streams takes longer than small calls' work. Blocks that nobody uses are counted by themselves (`device_kept` of the
+ * account), and go back to the driver when memory is short, when the user has set a limit, and by
  * weft_free(). Any thread. */
 #pragma once
 

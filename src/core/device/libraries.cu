@@ -173,7 +173,7 @@ void weft_libraries_beside(int device, int which)
     make_handle(&ctx, kept[0].sparse, weft_sparse.create, &sparse);
 }
 
-/* What a library answered when its handle was made and given a stream; `full`: it found no memory. */
+/* A status for a library's answer when its handle was made and given a stream; `full`: it found no memory. */
 static weft_status opened(weft_ctx *ctx, const char *name, int error, int full)
 {
   if (error == full) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", name);

@@ -7,7 +7,7 @@
 weft_bn_kernel weft_bn_graphs_kernel(size_t words);
 /* Adds to the lists what graphs need, in `mem`. */
 weft_status weft_bn_graphs_prepare(weft_ctx *ctx, weft_arena *mem, weft_bn_lists *lists);
-/* What a replica has for its graph. */
+/* A replica's graph and its work space. */
 weft_status weft_bn_graphs_make(weft_arena *mem, const weft_bn_lists *lists, weft_bn_replica *replica);
 /* A graph drawn given the replica's order, draws first .. first + p - 1. */
 void weft_bn_graphs_draw(const weft_bn_lists *lists, weft_bn_replica *replica, weft_rng rng, uint64_t first);

@@ -1,9 +1,9 @@
 /* Direct sums for many bandwidths in one pass: a distance is computed once, and only the kernel's value for each
  * bandwidth, in float. Blocks of 64 queries meet runs of 128 references, whose distances stay in the cache.
  *
- * Values of exponential kernels are relative to that of the nearest reference so far; where a run has a nearer one, the
- * sums before it are scaled. So a narrow bandwidth, for which all values would vanish even in double, still gives
- * ratios of sums. Sums of a run are floats, their totals doubles. */
+ * Values of exponential kernels are relative to the value of the nearest reference so far; where a run has a nearer
+ * one, the sums before it are scaled. So a narrow bandwidth, for which all values would vanish even in double, still
+ * gives ratios of sums. Sums of a run are floats, their totals doubles. */
 #include <math.h>
 #include <string.h>
 #include "core/call/parallel.h"
