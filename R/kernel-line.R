@@ -17,14 +17,18 @@ line_pays <- function(problem) {
     n * nq > (if (scattered) limits[["line_pairs_scattered"]] else sorted) * n + sorted * nq
 }
 
-# A plan for a mesh where that takes less than half of what a line would, else NULL.
+# A plan for a mesh where that takes less than half of what a line would, or for a device where that is faster, else
+# NULL.
 instead_of_line <- function(problem) {
   line <- at_reference(kernel_plan("line", references = nrow(problem$reference), queries = nrow(problem$query),
                                    m = columns_of_one_sign(problem))$cpu)
   limits <- kernel_limits()
-  short <- line < limits[["line_seconds"]]
-  if (short || problem$confidence < 1 || !has_mesh(problem)) return(NULL)
-  mesh <- mesh_anywhere(problem, line / 2 * slowness("core"))
+  here <- line * slowness("core")
+  if (line < limits[["line_seconds"]]) return(NULL)
+  if (problem$confidence < 1 || !has_mesh(problem)) {
+    return(if_faster(device_instead_of(problem, here, mesh = FALSE), here))
+  }
+  mesh <- mesh_anywhere(problem, here / 2)
   if (!mesh_pays(mesh, if (isTRUE(mesh$on_device)) Inf else line, limits[["mesh_over_others"]])) return(NULL)
   list(method = "mesh", mesh = mesh, reason = sprintf("about %s with a mesh, %s along a line on one thread",
                                                       seconds_text(mesh$seconds), seconds_text(line)))

@@ -2,8 +2,8 @@
 # neither a clock nor this machine's rates nor its threads decide; these only weigh back ends. The work of a direct sum
 # follows from its size. A walk's is counted: it is begun, with groups of queries from everywhere first, and given up
 # when what is left of it is more work than the direct sum. So nothing is done twice where the walk is better, and where
-# it is not, it is seen early. Where no sums are wanted, or a device might be faster than both, 2 to 4 groups are tried.
-# Shorter work goes by the costs below.
+# it is not, it is seen early; also where a device would do what the walk is measured by. Where no sums are wanted, 2 to
+# 4 groups are tried. Shorter work goes by the costs below.
 
 # The numbers that decide (src/kernel/limits.h), by name, and `unit`, the seconds of a unit of work.
 kernel_limits <- function() .Call(C_weft_kernel_limits)
@@ -128,7 +128,8 @@ plan_method <- function(problem, try = FALSE) {
   by_trees <- if (no_less) Inf else build + cut * nq * limits[["walk_of_a_query"]]
   mesh <- if (try && problem$confidence == 1) mesh_plan(problem)
   mesh_here <- if (!is.null(mesh)) mesh_seconds(mesh, problem$control$threads)
-  at_once <- device_at_once(problem, min(direct * here, by_trees * here, mesh_here), try)
+  device <- device_instead_of(problem, min(direct * here, mesh_here), try)
+  at_once <- if_faster(device, min(direct * here, by_trees * here, mesh_here))
   if (!is.null(at_once)) return(at_once)
   if (mesh_pays(mesh, min(direct, by_trees), limits[["mesh_over_others"]]) ||
         mesh_pays(mesh, least_of_walk(problem, direct))) {
@@ -136,25 +137,32 @@ plan_method <- function(problem, try = FALSE) {
                 reason = sprintf("about %s with a mesh, %s directly", seconds_text(mesh_here),
                                  seconds_text(direct * here))))
   }
+  directly <- list(method = "direct", chosen = list(name = "cpu", reason = "on the CPU"),
+                   reason = sprintf("about %s directly", seconds_text(direct * here)))
+  if (no_less) return(directly)
   trees <- native_trees(problem)
-  on_cpu <- list(name = "cpu", reason = "on the CPU")
-  if (!try || (problem$backend == "auto" && device_may_pay(direct * here))) {
+  if (!try) {
     tree <- walk_work(problem, trees) * unit
-    device <- device_at_once(problem, min(tree, direct) * here, try)
-    if (!is.null(device)) return(device)
-    if (!try) {
-      return(list(method = if (limits[["trees_over_direct"]] * tree < direct) "tree" else "direct", trees = trees,
-                  chosen = on_cpu, reason = sprintf("about %s with trees, %s directly", seconds_text(tree * here),
-                                   seconds_text(direct * here))))
-    }
+    instead <- if_faster(device, min(tree, direct) * here)
+    if (!is.null(instead)) return(instead)
+    return(list(method = if (limits[["trees_over_direct"]] * tree < direct) "tree" else "direct", trees = trees,
+                chosen = directly$chosen, reason = sprintf("about %s with trees, %s directly", seconds_text(tree * here),
+                                                  seconds_text(direct * here))))
   }
-  otherwise <- list(method = "direct", chosen = on_cpu, reason = sprintf("about %s directly",
-                                                                         seconds_text(direct * here)))
+  otherwise <- directly
+  least <- direct
   if (mesh_pays(mesh, direct)) {
     otherwise <- list(method = "mesh", mesh = mesh, reason = sprintf("about %s with a mesh", seconds_text(mesh_here)))
+    least <- min(direct, mesh$seconds)
   }
-  begun <- list(method = "tree", trees = trees, chosen = on_cpu, reason = paste0(otherwise$reason, ", less with trees"),
-                budget = min(direct, if (otherwise$method == "mesh") mesh$seconds) / unit, otherwise = otherwise)
+  instead <- if_faster(device, least * here)
+  if (!is.null(instead)) {
+    otherwise <- instead
+    otherwise$reason <- sprintf("about %s on the device", seconds_text(instead$seconds))
+    least <- instead$seconds / here
+  }
+  begun <- list(method = "tree", trees = trees, chosen = directly$chosen, reason = paste0(otherwise$reason, ", less with trees"),
+                budget = least / unit, otherwise = otherwise)
   begun$otherwise$reason <- paste0(otherwise$reason, ", longer with trees")
   begun$otherwise$trees <- trees
   begun
@@ -166,10 +174,13 @@ columns_of_one_sign <- function(problem) {
   if (is.null(w)) 1 else NCOL(w) + sum(points_range(w)[1L, ] < 0)
 }
 
-# The plan where a device is faster than what the CPU would do in `least` seconds.
-device_at_once <- function(problem, least, mesh) {
-  if (problem$backend != "auto" || !device_may_pay(least)) return(NULL)
-  device <- device_plan(problem, mesh)
+# What a device would do where it may take less than `seconds` of the CPU, and that plan where it takes less than
+# `least`.
+device_instead_of <- function(problem, seconds, mesh) {
+  if (problem$backend == "auto" && device_may_pay(seconds)) device_plan(problem, mesh)
+}
+if_faster <- function(device, least) {
+  if (is.null(device)) return(NULL)
   device$chosen <- choose_backend("auto", cost(least, device$seconds))
   device$reason <- "the device is faster than any method on the CPU"
   if (device$chosen$name == "cuda") device

@@ -32,9 +32,10 @@ may_be_lower <- function(problem) {
 }
 
 # A walk that is less work than direct sums in single precision, or these where they keep their bound; NULL where
-# neither is so, or where sums that take the place of the walk are not direct.
+# neither is so, or where sums that take the place of the walk are not direct ones on the CPU.
 walk_or_lower <- function(problem, plan) {
-  if (!identical(plan$otherwise$method, "direct") || !may_be_lower(problem)) return(NULL)
+  directly <- identical(plan$otherwise$method, "direct") && plan$otherwise$chosen$name == "cpu"
+  if (!directly || !may_be_lower(problem)) return(NULL)
   plan$budget <- kernel_limits()[["single_share"]] * plan$budget
   kernel_walk(problem, plan) %||% kernel_lower(problem, plan$otherwise)
 }

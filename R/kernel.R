@@ -247,13 +247,13 @@ kernel_run <- function(problem, method = "auto") {
   }
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
   plan <- problem$plan %||% list(method = method, reason = "requested")
-  if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
   direct <- function(plan) {
     (if (method == "auto") kernel_lower(problem, plan) %||% kernel_tensor(problem, plan)) %||%
       kernel_direct(problem, plan)
   }
   by_mesh <- function(plan) kernel_mesh(problem, plan$mesh, plan$reason) %||% direct(plan)
   run <- function(plan) {
+    if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
     switch(plan$method, direct = direct(plan), mesh = by_mesh(plan),
            walk_or_lower(problem, plan) %||% kernel_walk(problem, plan) %||% run(plan$otherwise))
   }
