@@ -146,8 +146,9 @@ plan_method <- function(problem, try = FALSE) {
     instead <- if_faster(device, min(tree, direct) * here)
     if (!is.null(instead)) return(instead)
     return(list(method = if (limits[["trees_over_direct"]] * tree < direct) "tree" else "direct", trees = trees,
-                chosen = directly$chosen, reason = sprintf("about %s with trees, %s directly", seconds_text(tree * here),
-                                                  seconds_text(direct * here))))
+                chosen = directly$chosen,
+                reason = sprintf("about %s with trees, %s directly", seconds_text(tree * here),
+                                 seconds_text(direct * here))))
   }
   otherwise <- directly
   least <- direct
@@ -161,8 +162,8 @@ plan_method <- function(problem, try = FALSE) {
     otherwise$reason <- sprintf("about %s on the device", seconds_text(instead$seconds))
     least <- instead$seconds / here
   }
-  begun <- list(method = "tree", trees = trees, chosen = directly$chosen, reason = paste0(otherwise$reason, ", less with trees"),
-                budget = least / unit, otherwise = otherwise)
+  begun <- list(method = "tree", trees = trees, chosen = directly$chosen, budget = least / unit,
+                reason = paste0(otherwise$reason, ", less with trees"), otherwise = otherwise)
   begun$otherwise$reason <- paste0(otherwise$reason, ", longer with trees")
   begun$otherwise$trees <- trees
   begun
