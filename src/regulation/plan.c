@@ -23,7 +23,8 @@ static weft_plan plan_dense(const weft_regulation_sizes *sizes, const weft_slown
   const weft_plan plan = { .on_cpu = engine_names[screens ? WEFT_REGULATION_SCREEN : WEFT_REGULATION_EXACT_GAINS],
                            .on_device = engine_names[WEFT_REGULATION_DEVICE_SELECTION],
                            .cpu = weft_on_core(slow, work / sizes->threads),
-                           .cuda = sizes->calls * weft_launching(slow, 0.0065 + 3e-5 * features + 2e-5 * n) +
+                           .cuda = weft_launching(slow, 0.03) +
+                                   sizes->calls * weft_launching(slow, 0.0065 + 3e-5 * features + 2e-5 * n) +
                                    weft_on_core(slow, 1.2e-5 * targets) + there,
                            .bytes = 4 * features * (features + targets) + 24 * sizes->regulators * sizes->targets,
                            .beside = weft_on_core(slow, 0.011),

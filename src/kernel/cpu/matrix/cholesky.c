@@ -2,29 +2,46 @@
  * the panels before it contribute. Within a panel the left half of the columns is factored, taken from the right half,
  * and then the right half is factored, so that all but the last few columns are computed by products of blocks. */
 #include <math.h>
+#include "core/call/parallel.h"
 #include "core/numbers/product.h"
 #include "kernel/cpu/matrix/matrix.h"
 #include "kernel/cpu/matrix/cholesky.h"
 
-#define LEAF 16 /* columns that are factored one by one */
+#define LEAF 16  /* columns that are factored one by one */
+#define PART 256 /* rows below them, which stay in cache */
+
+/* A few columns: their square first, then the rows below it, which threads share. */
+static weft_status factor_leaf(weft_ctx *ctx, double *a, size_t ld, size_t rows, size_t columns, int *definite)
+{
+  double root[LEAF];
+  for (size_t j = 0; j < columns; j++) {
+    double *column = a + j * ld;
+    if (!(column[j] > 0 && column[j] < INFINITY)) {
+      *definite = 0;
+      return WEFT_OK;
+    }
+    root[j] = sqrt(column[j]);
+    for (size_t i = j; i < columns; i++) column[i] /= root[j];
+    for (size_t k = j + 1; k < columns; k++) weft_add_scaled(columns - k, a + k + k * ld, -column[k], column + k);
+  }
+  const size_t parts = (rows - columns + PART - 1) / PART;
+  WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (rows * columns * columns) / 2), static)
+  for (size_t part = 0; part < parts; part++) {
+    const size_t first = columns + part * PART, count = rows - first < PART ? rows - first : PART;
+    for (size_t j = 0; j < columns; j++) {
+      double *column = a + first + j * ld;
+      for (size_t i = 0; i < count; i++) column[i] /= root[j];
+      for (size_t k = j + 1; k < columns; k++) weft_add_scaled(count, column + (k - j) * ld, -a[k + j * ld], column);
+    }
+  }
+  return WEFT_OK;
+}
 
 /* Columns `a` (rows × columns), of which the first rows are the diagonal block. */
 static weft_status factor_columns(weft_ctx *ctx, double *a, size_t ld, size_t rows, size_t columns, int *definite)
 {
   weft_status st = WEFT_OK;
-  if (columns <= LEAF) {
-    for (size_t j = 0; j < columns; j++) {
-      double *column = a + j * ld;
-      if (!(column[j] > 0 && column[j] < INFINITY)) {
-        *definite = 0;
-        return WEFT_OK;
-      }
-      const double root = sqrt(column[j]);
-      for (size_t i = j; i < rows; i++) column[i] /= root;
-      for (size_t k = j + 1; k < columns; k++) weft_add_scaled(rows - k, a + k + k * ld, -column[k], column + k);
-    }
-    return WEFT_OK;
-  }
+  if (columns <= LEAF) return factor_leaf(ctx, a, ld, rows, columns, definite);
   const size_t half = (columns / 2 + LEAF - 1) / LEAF * LEAF, rest = columns - half;
   const weft_view below = weft_view_plain(a + half, ld, 0), beside = weft_view_plain(a + half, ld, 1);
   double *right = a + half + half * ld;
