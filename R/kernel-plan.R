@@ -46,8 +46,8 @@ use_backend <- function(run, frame = parent.frame()) {
 # What a device would do and how long it would take here, with all that a plan needs. mesh: whether it may sum over one.
 device_plan <- function(problem, mesh = TRUE) {
   plan <- at_reference({
-    pairs <- device_pairs(problem)
     over <- if (mesh && problem$confidence == 1) mesh_plan(problem, on_device = TRUE)
+    pairs <- device_pairs(problem, over)
     if (mesh_pays(over, pairs$seconds)) list(method = "mesh", mesh = over) else pairs
   })
   plan$seconds <- switch(plan$method, mesh = mesh_seconds(plan$mesh), tree = grid_seconds(problem, plan$near),
@@ -55,14 +55,15 @@ device_plan <- function(problem, mesh = TRUE) {
   plan
 }
 
-# Pairs of points there: all, or over a grid when few of a sample are near each other.
-device_pairs <- function(problem) {
-  seconds <- cost_of_direct(problem)$cuda
-  direct <- list(method = "direct", seconds = seconds)
+# Pairs of points there: all, or over a grid when few of a sample are near each other and no mesh takes less than any
+# grid.
+device_pairs <- function(problem, mesh) {
+  direct <- list(method = "direct", seconds = cost_of_direct(problem)$cuda)
   # looking at points takes some milliseconds
   limits <- kernel_limits()
   few <- problem$log || nrow(problem$reference) < limits[["grid_references"]]
-  if (few || seconds <= grid_seconds(problem, 0)) return(direct)
+  least <- grid_seconds(problem, 0)
+  if (few || direct$seconds <= least || mesh_pays(mesh, least)) return(direct)
   reach <- grid_reach(problem, colSums(abs(weights_of(problem))), problem$abs_error)
   if (is.null(reach)) return(direct)
   near <- share_near(problem, 2 * reach)
