@@ -8,8 +8,11 @@
 #define WEFT_PCA_FILTER_K_DEVICE 104
 #define WEFT_PCA_FILTER_ABOVE_CPU 1024
 #define WEFT_PCA_FILTER_ABOVE_DEVICE 512
-#define WEFT_PCA_HOST_EIGEN 256 /* up to which a device's Gram matrix is decomposed on the host */
-#define WEFT_PCA_SPREAD_OUT 1e7 /* numbers of a sparse matrix in memory that a device multiplies as a dense one */
+#define WEFT_PCA_SPREAD_OUT 1e7 /* numbers of a sparse matrix in memory that becomes a dense one on a device */
+/* Whether k eigenvectors of a device's Gram matrix are the host's: they take as long as on the device, or the library
+ * for it need not be opened for some milliseconds. */
+#define WEFT_PCA_HOST_EIGEN(order, k) \
+  ((double) (order) <= 256 || (double) (order) * ((double) (order) + 17 * (double) (k)) <= 1.1e5)
 /* EM keeps a Gram matrix of this number of columns, where at most this share of the cells is missing. */
 #define WEFT_PCA_EM_SQUARES 64
 #define WEFT_PCA_EM_MAX_SQUARES 4096

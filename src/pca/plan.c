@@ -146,24 +146,42 @@ static double seconds_of_lanczos(const weft_pca_sizes *sizes, double threads, co
                                         2.3e-8 * held * held);
 }
 
-/* Dense, sparse and resident matrices. Stored values of sparse blocks are multiplied one by one, rows gathered from
- * everywhere. */
+/* Whether a device makes the Gram matrix of a sparse matrix in memory: from dense pieces of it, which have all columns,
+ * or of a small one as of a dense matrix. */
+static int sparse_gram(const weft_pca_sizes *sizes)
+{
+  const int whole = fmax(sizes->n, 16) * sizes->p <= WEFT_PCA_SPREAD_OUT;
+  return near_of(sizes) <= WEFT_PCA_GRAM_SIDE && (whole || sizes->p <= sizes->n);
+}
+
+/* A device's seconds for both products of krylov's blocks with a sparse matrix in memory: each stored value takes some
+ * vectors' numbers from the cache, at 3 TB/s, or dense pieces are written and read. By arithmetic. */
+static double sparse_products(const weft_pca_sizes *sizes, double blocks)
+{
+  const double gathered = sizes->cells * (12 + 8 * block_of(sizes->k)) / 3e12, pieces = sizes->n * sizes->p * 9e-12;
+  return 2 * blocks * fmin(gathered, pieces);
+}
+
+/* Dense, sparse and resident matrices. */
 static void cost_in_memory(weft_pca_kind kind, const weft_pca_sizes *sizes, double threads, const weft_slowness *slow,
                            method_cost *out)
 {
   const double near = near_of(sizes), cells = sizes->cells, k = sizes->k;
   const int filtered = k <= WEFT_PCA_FILTER_K_DEVICE && near >= WEFT_PCA_FILTER_ABOVE_DEVICE; /* on a device */
   const int sparse = kind == WEFT_PCA_SPARSE, square = kind <= WEFT_PCA_RESIDENT && near <= WEFT_PCA_GRAM_SIDE;
+  const int formed_there = sparse ? sparse_gram(sizes) : square;
   const double eigenvectors =
       filtered ? weft_on_device(slow, 80 * near * near * fmax(32, 1.5 * k) / 5.5e12) + weft_launching(slow, 0.015)
                : weft_on_device(slow, 10 * near * near * near / 8e11);
   const double core = 7e9 * fmin(threads, 16) / slow->core;
-  const double there = weft_launching(slow, 0.004) + weft_sent(slow, 8 * cells) + weft_in_memory(slow, 4.4e-10 * cells);
-  const double turns = sparse ? 20000 : 150, blocks = usual_blocks(near, k), moments = 1.5e-8 * cells;
+  const double there =
+      weft_launching(slow, 0.004) + weft_sent(slow, (sparse ? 12 : 8) * cells) + weft_in_memory(slow, 4.4e-10 * cells);
+  const double blocks = usual_blocks(near, k), moments = 1.5e-8 * cells;
   const block_seconds one = seconds_of_blocks(sizes);
-  const double formed = weft_on_device(slow, cells * near / 4e13);
-  const double iterated = weft_in_device_memory(slow, turns * 8 * cells / 2e12) + weft_launching(slow, 0.05) + there +
-                          (sparse ? 0 : weft_on_core(slow, blocks * one.host));
+  const double formed = weft_on_device(slow, sizes->n * sizes->p * near / 4e13);
+  const double products = sparse ? sparse_products(sizes, blocks) : 150 * 8 * cells / 2e12;
+  const double iterated = weft_in_device_memory(slow, products) + weft_launching(slow, 0.05) + there +
+                          weft_on_core(slow, blocks * one.host);
   double by_blocks, summed;
   if (sparse) {
     method_cost stored[METHODS];
@@ -177,16 +195,15 @@ static void cost_in_memory(weft_pca_kind kind, const weft_pca_sizes *sizes, doub
   }
   const double called = weft_called(slow, 0, 0);
   /* parts wait for each other at every step */
-  out[KRYLOV] =
-      (method_cost){ by_blocks, iterated, 8 * cells, called, weft_in_device_memory(slow, turns * 8 * cells / 4e12) };
-  out[GRAM] = (method_cost){ .cpu = summed, /* of sparse matrices in memory a device forms none */
-                             .cuda = sparse   ? iterated
-                                     : square ? formed + eigenvectors + there
-                                              : INFINITY,
+  out[KRYLOV] = (method_cost){ by_blocks, iterated, 8 * cells, called, weft_in_device_memory(slow, products / 2) };
+  out[GRAM] = (method_cost){ .cpu = summed,
+                             .cuda = formed_there ? formed + eigenvectors + there
+                                     : sparse     ? iterated
+                                                  : INFINITY,
                              .bytes = 8 * (cells + near * near),
                              .beside = called,
                              /* devices send halves side by side, and exchange what they found */
-                             .divided = square ? fmax(0, formed + weft_sent(slow, 4 * cells) - 0.015) : 0 };
+                             .divided = formed_there ? fmax(0, formed + weft_sent(slow, 4 * cells) - 0.015) : 0 };
   out[VECTORS] = (method_cost){ .cpu = 1000 * k * cells / core,
                                 .cuda = weft_on_device(slow, 4000 * k * cells / 1e13) + there,
                                 .bytes = 8 * cells,
@@ -222,15 +239,15 @@ static const char *engine_on_device(weft_pca_kind kind, int method, const weft_p
 {
   const double near = near_of(sizes);
   if (method == VECTORS) return engine_names[WEFT_PCA_VECTORS];
-  if (method == KRYLOV || kind == WEFT_PCA_SPARSE) return engine_names[WEFT_PCA_KRYLOV];
+  if (method == KRYLOV || (kind == WEFT_PCA_SPARSE && !sparse_gram(sizes))) return engine_names[WEFT_PCA_KRYLOV];
   if (sizes->k > WEFT_PCA_FILTER_K_DEVICE || near < WEFT_PCA_FILTER_ABOVE_DEVICE)
     return engine_names[WEFT_PCA_ALL_EIGENVECTORS];
   return engine_names[kind == WEFT_PCA_STORED && near >= WEFT_PCA_ROUGH_ORDER ? WEFT_PCA_ROUGH_GRAM
                                                                               : WEFT_PCA_FILTERING];
 }
 
-/* Bytes of the vectors of an iteration over a store or genotypes; for the former which cuda/stored.cu leaves half of
- * the device's memory. */
+/* Bytes of the vectors of an iteration over a store or genotypes; for the former which cuda/sparse/stored.cu leaves
+ * half of the device's memory. */
 static double bytes_of_vectors(weft_pca_wish method, const weft_pca_sizes *sizes)
 {
   const double blocks = method == WEFT_PCA_BY_KRYLOV ? 12 * block_of(sizes->k) : 0;

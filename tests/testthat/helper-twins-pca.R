@@ -20,7 +20,7 @@ twins_pca <- function() {
     "pca, krylov" = dense("krylov"), "pca, gram" = dense("gram"), "pca, gs" = dense("gs", tolerance = 1e-11),
     "pca, nipals" = dense("nipals", tolerance = 1e-11),
     "pca, gram, by the device's library" = list(tolerance = 1e-9, work = function(backend) {
-      x <- matrix(stats::rnorm(350 * 300), 350) %*% diag(0.99^(1:300)) # above WEFT_PCA_HOST_EIGEN
+      x <- matrix(stats::rnorm(450 * 400), 450) %*% diag(0.99^(1:400)) # beyond WEFT_PCA_HOST_EIGEN
       fit <- suppressWarnings(pca(x, 3, method = "gram", seed = 1, run = backend))
       list(fit$sdev, abs(fit$rotation))
     }),
@@ -75,7 +75,36 @@ twins_pca <- function() {
     "pca, sparse blocks that stay sparse" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(sample(6000:6100, 1), 2000, 0.01) # above WEFT_PCA_SPREAD_OUT
       fit <- function(...) suppressWarnings(pca(list(s[1:2900, ], s[2901:nrow(s), ]), 2, seed = 1, run = backend, ...))
-      list(fit()$sdev, fit(method = "krylov", scale = TRUE)$sdev)
+      list(fit()$sdev, fit(method = "gram")$sdev, fit(method = "krylov", scale = TRUE)$sdev)
+    }),
+    "pca, a sparse matrix of any shape" = list(tolerance = 1e-9, work = function(backend) {
+      size <- sample(list(c(200, 150, 0.1), c(130, 900, 0.1), c(3300, 3100, 0.07), c(2100, 5000, 0.02), c(4000, 2600,
+          0.002)), 1)[[1]] # small ones become dense; pieces, and gathered products
+      s <- Matrix::rsparsematrix(size[1], size[2], size[3], rand.x = stats::rexp)
+      s[, sample(ncol(s), 30)] <- 0
+      s[sample(nrow(s), 30), ] <- 0
+      s <- s %*% Matrix::Diagonal(x = 1 / seq_len(ncol(s)))
+      weights <- if (stats::runif(1) < 0.5) stats::runif(nrow(s)) + 0.1
+      fit <- suppressWarnings(pca(Matrix::drop0(s), 3, sample(c("auto", "krylov"), 1), weights = weights, seed = 1,
+                                  run = backend))
+      list(fit$sdev, abs(fit$rotation), fit$residual < 1e-11)
+    }),
+    "pca, products with sparse blocks" = list(tolerance = 1e-11, work = function(backend) {
+      few <- sample(150:400, 1) # columns or rows, whose sums several warps share
+      size <- sample(list(c(6100, 1800), c(few, ceiling(1.1e7 / few)), c(ceiling(1.1e7 / few), few)), 1)[[1]]
+      s <- Matrix::rsparsematrix(size[1], size[2], sample(c(1e-5, 1e-3, 0.04, 0.06), 1))
+      parts <- sort(sample(nrow(s), 2))
+      second <- seq(parts[1] + 1, length.out = diff(parts))
+      blocks <- list(s[seq_len(parts[1]), , drop = FALSE], s[second, , drop = FALSE])
+      form <- list(center = stats::runif(ncol(s)), factor = stats::runif(ncol(s)) + 0.1, missing = NULL, single = FALSE,
+                   own = FALSE)
+      form["row"] <- list(if (stats::runif(1) < 0.5) stats::runif(parts[2]))
+      source <- weft:::native_source(weft:::pca_source(blocks))
+      times <- function(b, transposed) {
+        v <- matrix(stats::rnorm(b * if (transposed) parts[2] else ncol(s)), ncol = b)
+        .Call(weft:::C_weft_pca_times, source, form, v, transposed, weft:::run_control(backend))
+      }
+      lapply(c(1, 2, 3, 17, 32, 40), function(b) list(times(b, FALSE), times(b, TRUE)))
     }),
     "pca, blocks of a store" = list(tolerance = 1e-9, work = function(backend) {
       n <- sample(900:1300, 1)

@@ -395,8 +395,8 @@ test_that("a later call asks the driver for nothing", {
   skip_if_no_cuda()
   d <- mixed_data(60, 40)
   points <- matrix(stats::rnorm(800), 200)
-  sparse <- Matrix::rsparsematrix(20000, 600, 0.002) # by cuSPARSE
-  wide <- matrix(stats::rnorm(300 * 320), 320) # by cuSOLVER
+  sparse <- Matrix::rsparsematrix(20000, 600, 0.002) # more than becomes dense
+  wide <- matrix(stats::rnorm(400 * 420), 420) # by cuSOLVER
   calls <- list(
     function() mi_pairs(d$x[1:8], d$class, na = "drop", top = 5, run = "cuda"),
     function() kernel_sum(points, method = "direct", run = "cuda"),
@@ -404,6 +404,7 @@ test_that("a later call asks the driver for nothing", {
     function() pca(points, 2, "gram", seed = 1, run = "cuda"),
     function() pca(sparse[1:200, 1:50], 2, seed = 1, run = "cuda"),
     function() pca(sparse, 2, "krylov", seed = 1, run = "cuda"),
+    function() pca(sparse, 2, seed = 1, run = "cuda"),
     function() pca(wide, 2, "gram", seed = 1, run = "cuda")
   )
   for (k in seq_along(calls)) {

@@ -384,6 +384,26 @@ done:
   return st;
 }
 
+/* The driver's own copy to memory that is not pinned takes twice as long. */
+weft_status weft_device_fetch(weft_device_arena *arena, void *out, const void *from, size_t bytes)
+{
+  weft_status st = arena->opened;
+  weft_ctx *ctx = arena->ctx;
+  struct staging &staging = staging_of[ctx->lane];
+  void *to = out;
+  if (st != WEFT_OK) return st;
+  if (bytes <= LITTLE_STAGING) {
+    WEFT_TRY(open_staging(ctx, &staging, bytes));
+    WEFT_CUDA(cudaEventSynchronize(staging.sent[0])); /* an upload may be under way */
+    to = staging.buffer[0];
+  }
+  WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, arena->stream));
+  WEFT_CUDA(cudaStreamSynchronize(arena->stream));
+  if (to != out) memcpy(out, to, bytes);
+done:
+  return st;
+}
+
 /* ---- resident matrices ---- */
 
 static void fill_float(const void *data, size_t first, size_t count, void *out, int threads)

@@ -100,6 +100,9 @@ done:
  * from which all threads copy. Waits for what the stream was given before; polls between chunks. */
 weft_status weft_device_download(weft_device_arena *arena, void *out, const void *from, size_t bytes);
 
+/* The same for a small array, which is not worth threads or a poll. */
+weft_status weft_device_fetch(weft_device_arena *arena, void *out, const void *from, size_t bytes);
+
 /* In a part of several (exchange.h), all of which come to the same calls (join.cu). x, on each part's device, becomes
  * the sum over the parts. Returns when it is there. */
 weft_status weft_device_join_add(weft_device_arena *arena, double *x, size_t count);

@@ -30,7 +30,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* compute-sanitizer sees a read beyond a block, or of what nobody wrote, only where each block is the driver's own:
  * WEFT_DEVICE_KEEP=no. Twice does no harm. */
-static bool keeps(const weft_ctx *ctx)
+bool weft_keeps(const weft_ctx *ctx)
 {
   static int said;
   if (!said) {
@@ -66,7 +66,7 @@ static void free_blocks(int device)
 void *weft_kept_block(weft_ctx *ctx, size_t bytes, size_t *room)
 {
   void *data = NULL;
-  if (!keeps(ctx)) return NULL;
+  if (!weft_keeps(ctx)) return NULL;
   pthread_mutex_lock(&lock);
   kept_block **best = NULL;
   for (kept_block **at = &kept[ctx->device].blocks; *at; at = &(*at)->next) {
@@ -87,7 +87,7 @@ void *weft_kept_block(weft_ctx *ctx, size_t bytes, size_t *room)
 void *weft_new_block(weft_ctx *ctx, size_t bytes, size_t *room)
 {
   void *data = NULL;
-  *room = keeps(ctx) ? (bytes + GRAIN) / GRAIN * GRAIN : bytes ? bytes : 1;
+  *room = weft_keeps(ctx) ? (bytes + GRAIN) / GRAIN * GRAIN : bytes ? bytes : 1;
   cudaError_t error = cudaMalloc(&data, *room);
   if (error != cudaSuccess && weft_kept_bytes(ctx) > 0) {
     (void) cudaGetLastError();
@@ -105,7 +105,7 @@ void *weft_new_block(weft_ctx *ctx, size_t bytes, size_t *room)
 void weft_keep_block(weft_ctx *ctx, void *data, size_t room, bool sound)
 {
   kept_block *block = NULL;
-  if (sound && keeps(ctx) && room <= LARGEST_KEPT && !(ctx->device_limit > 0))
+  if (sound && weft_keeps(ctx) && room <= LARGEST_KEPT && !(ctx->device_limit > 0))
     block = (kept_block *) malloc(sizeof *block);
   if (!block) {
     if (cudaFree(data) != cudaSuccess) (void) cudaGetLastError();
@@ -128,7 +128,7 @@ void weft_keep_block(weft_ctx *ctx, void *data, size_t room, bool sound)
 
 double weft_kept_bytes(const weft_ctx *ctx)
 {
-  if (!keeps(ctx)) return 0;
+  if (!weft_keeps(ctx)) return 0;
   pthread_mutex_lock(&lock);
   const double bytes = (double) kept[ctx->device].bytes;
   pthread_mutex_unlock(&lock);
@@ -137,7 +137,7 @@ double weft_kept_bytes(const weft_ctx *ctx)
 
 void weft_kept_free(const weft_ctx *ctx)
 {
-  if (!keeps(ctx)) return;
+  if (!weft_keeps(ctx)) return;
   pthread_mutex_lock(&lock);
   free_blocks(ctx->device);
   pthread_mutex_unlock(&lock);
@@ -153,7 +153,7 @@ void weft_kept_free_all(void)
 cudaError_t weft_kept_stream(weft_ctx *ctx, cudaStream_t *out)
 {
   *out = NULL;
-  if (keeps(ctx)) {
+  if (weft_keeps(ctx)) {
     pthread_mutex_lock(&lock);
     auto &own = kept[ctx->device];
     if (own.streams) *out = own.stream[--own.streams];
@@ -167,7 +167,7 @@ cudaError_t weft_kept_stream(weft_ctx *ctx, cudaStream_t *out)
 void weft_keep_stream(weft_ctx *ctx, cudaStream_t stream, bool sound)
 {
   bool stays = false;
-  if (sound && keeps(ctx)) {
+  if (sound && weft_keeps(ctx)) {
     pthread_mutex_lock(&lock);
     auto &own = kept[ctx->device];
     stays = own.streams < KEPT_STREAMS;

@@ -15,6 +15,9 @@ void *weft_new_block(weft_ctx *ctx, size_t bytes, size_t *room);
 /* Takes back a block that no work uses any more. `sound`: the device reports no error. */
 void weft_keep_block(weft_ctx *ctx, void *data, size_t room, bool sound);
 
+/* Whether blocks are kept at all: not on unknown devices, and not for compute-sanitizer (WEFT_DEVICE_KEEP=no). */
+bool weft_keeps(const weft_ctx *ctx);
+
 /* Bytes that are kept on the context's device. */
 double weft_kept_bytes(const weft_ctx *ctx);
 /* Gives the blocks of the context's device back to the driver, or those of all devices. */

@@ -13,12 +13,10 @@
 
 weft_blas_table weft_blas;
 weft_solver_table weft_solver;
-weft_sparse_table weft_sparse;
 
 #define SYMBOL_NAME(name, symbol) TEXT_OF(symbol),
 static const char *const blas_symbols[] = { WEFT_BLAS_FUNCTIONS(SYMBOL_NAME) "cublasGemmEx", NULL };
 static const char *const solver_symbols[] = { WEFT_SOLVER_FUNCTIONS(SYMBOL_NAME) NULL };
-static const char *const sparse_symbols[] = { WEFT_SPARSE_FUNCTIONS(SYMBOL_NAME) NULL };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -111,18 +109,11 @@ weft_status weft_open_solver(weft_ctx *ctx)
                       (void **) &weft_solver);
 }
 
-weft_status weft_open_sparse(weft_ctx *ctx)
-{
-  return open_library(ctx, "cuSPARSE", "nvidia-cusparse", "libcusparse.so." TEXT(CUSPARSE_VER_MAJOR), sparse_symbols,
-                      (void **) &weft_sparse);
-}
-
 /* Handles by lane, kept for later calls on the same device. Another thread may make the first
  * (weft_libraries_beside()). */
 static struct {
   cublasHandle_t blas;
   cusolverDnHandle_t solver;
-  cusparseHandle_t sparse;
   int device;
 } kept[WEFT_MOST_DEVICES + 1];
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
@@ -132,10 +123,8 @@ static void destroy_handles(int lane)
   auto &own = kept[lane];
   if (own.blas) weft_blas.destroy(own.blas);
   if (own.solver) weft_solver.destroy(own.solver);
-  if (own.sparse) weft_sparse.destroy(own.sparse);
   own.blas = NULL;
   own.solver = NULL;
-  own.sparse = NULL;
 }
 
 /* The lane's handle of a library, one of those above, made when first needed. */
@@ -160,7 +149,6 @@ void weft_libraries_beside(int device, int which)
 {
   cublasHandle_t blas;
   cusolverDnHandle_t solver;
-  cusparseHandle_t sparse;
   weft_ctx ctx = {};
   ctx.device = device;
   const bool found = which & WEFT_BLAS && weft_open_blas(&ctx) == WEFT_OK;
@@ -169,8 +157,6 @@ void weft_libraries_beside(int device, int which)
   if (found) make_handle(&ctx, kept[0].blas, weft_blas.create, &blas);
   if (which & WEFT_SOLVER && weft_open_solver(&ctx) == WEFT_OK)
     make_handle(&ctx, kept[0].solver, weft_solver.create, &solver);
-  if (which & WEFT_SPARSE && weft_open_sparse(&ctx) == WEFT_OK)
-    make_handle(&ctx, kept[0].sparse, weft_sparse.create, &sparse);
 }
 
 /* A status for a library's answer when its handle was made and given a stream; `full`: it found no memory. */
@@ -195,12 +181,4 @@ weft_status weft_solver_handle(weft_ctx *ctx, cudaStream_t stream, cusolverDnHan
   if (st != WEFT_OK) return st;
   cusolverStatus_t error = make_handle(ctx, kept[ctx->lane].solver, weft_solver.create, out);
   return opened(ctx, "cuSOLVER", error ? error : weft_solver.set_stream(*out, stream), CUSOLVER_STATUS_ALLOC_FAILED);
-}
-
-weft_status weft_sparse_handle(weft_ctx *ctx, cudaStream_t stream, cusparseHandle_t *out)
-{
-  weft_status st = weft_open_sparse(ctx);
-  if (st != WEFT_OK) return st;
-  cusparseStatus_t error = make_handle(ctx, kept[ctx->lane].sparse, weft_sparse.create, out);
-  return opened(ctx, "cuSPARSE", error ? error : weft_sparse.set_stream(*out, stream), CUSPARSE_STATUS_ALLOC_FAILED);
 }

@@ -5,7 +5,6 @@
 
 #include <cublas_v2.h>
 #include <cusolverDn.h>
-#include <cusparse.h>
 #include "core/device/device.cuh"
 
 /* clang-format off */
@@ -15,12 +14,6 @@
 #define WEFT_SOLVER_FUNCTIONS(X) \
   X(create, cusolverDnCreate) X(destroy, cusolverDnDestroy) X(set_stream, cusolverDnSetStream) \
   X(dsyevdx_size, cusolverDnDsyevdx_bufferSize) X(dsyevdx, cusolverDnDsyevdx)
-#define WEFT_SPARSE_FUNCTIONS(X) \
-  X(create, cusparseCreate) X(destroy, cusparseDestroy) X(set_stream, cusparseSetStream) \
-  X(create_rows, cusparseCreateCsr) X(create_dense, cusparseCreateDnMat) \
-  X(destroy_sparse, cusparseDestroySpMat) X(destroy_dense, cusparseDestroyDnMat) \
-  X(transpose_size, cusparseCsr2cscEx2_bufferSize) X(transpose, cusparseCsr2cscEx2) \
-  X(multiply_size, cusparseSpMM_bufferSize) X(multiply, cusparseSpMM)
 /* clang-format on */
 
 #define WEFT_LIBRARY_FIELD(name, symbol) decltype(&symbol) name;
@@ -34,16 +27,12 @@ extern struct weft_blas_table {
 extern struct weft_solver_table {
   WEFT_SOLVER_FUNCTIONS(WEFT_LIBRARY_FIELD)
 } weft_solver;
-extern struct weft_sparse_table {
-  WEFT_SPARSE_FUNCTIONS(WEFT_LIBRARY_FIELD)
-} weft_sparse;
 
 /* Fill the tables; WEFT_ERR_DEVICE, with where the library was looked for, when it cannot be opened. Any thread. */
 weft_status weft_open_blas(weft_ctx *ctx);
 weft_status weft_open_solver(weft_ctx *ctx);
-weft_status weft_open_sparse(weft_ctx *ctx);
 
-/* Opens cuBLAS, the device and the handle of a call's own thread, then the other libraries of `which` (backend.h), on a
+/* Opens cuBLAS, the device and the handle of a call's own thread, then cuSOLVER where `which` (backend.h) has it, on a
  * thread of beside.c, while the call opens the device and sends data. The call tries again if this fails, and reports
  * it. */
 void weft_libraries_beside(int device, int which);
@@ -51,4 +40,3 @@ void weft_libraries_beside(int device, int which);
  * its user. */
 weft_status weft_blas_handle(weft_ctx *ctx, cudaStream_t stream, cublasHandle_t *out);
 weft_status weft_solver_handle(weft_ctx *ctx, cudaStream_t stream, cusolverDnHandle_t *out);
-weft_status weft_sparse_handle(weft_ctx *ctx, cudaStream_t stream, cusparseHandle_t *out);

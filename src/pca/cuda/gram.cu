@@ -5,7 +5,7 @@
 #include "pca/cuda/gram_kernels.cuh"
 #include "pca/cuda/gram.cuh"
 #include "pca/cuda/product.cuh"
-#include "pca/cuda/stored.cuh"
+#include "pca/cuda/sparse/stored.cuh"
 
 __global__ void set_diagonal(double *g, int64_t order, const double *diagonal, double by)
 {
@@ -244,7 +244,6 @@ weft_status weft_pca_square(weft_pca_space *space, int rows, int coarse, double 
   mirror<<<dim3(squares, squares), dim3(32, 8), 0, space->mem.stream>>>(g, (int64_t) order, diagonal);
   WEFT_CUDA(cudaGetLastError());
 done:
-  cudaStreamSynchronize(space->mem.stream);
   if (unit) weft_device_drop(&space->mem, unit);
   if (y) weft_device_drop(&space->mem, y);
   return st;

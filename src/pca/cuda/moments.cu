@@ -5,7 +5,7 @@
 #include "pca/cuda/pca.cuh"
 #include "pca/both/moments.h"
 #include "pca/cuda/moments.cuh"
-#include "pca/cuda/stored.cuh"
+#include "pca/cuda/sparse/stored.cuh"
 
 enum { MOMENT_THREADS = 256 };
 

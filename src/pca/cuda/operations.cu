@@ -1,9 +1,9 @@
 /* The operations of pca.h on a device. X is centred and scaled where it is stored: in place after the upload, in a copy
- * of a resident matrix. What does not fit is prepared piece by piece, column after column, in each product. Sparse
- * blocks are kept by columns and by rows, so that both products gather; the centre comes off afterwards (see
- * pca/cpu/operations.c). product.cu places X and multiplies it; stored.cu does so for what is read in blocks. */
+ * of a resident matrix. What does not fit is prepared piece by piece, column after column, in each product.
+ * product.cu places X and multiplies it; sparse/ does so for sparse blocks. */
 #include <cstring>
 #include <new>
+#include "core/device/kept.cuh"
 #include "pca/cuda/pca.cuh"
 #include "pca/cuda/gram.cuh"
 #include "pca/cuda/gs_step.cuh"
@@ -13,22 +13,32 @@
 #include "pca/cuda/refilled.cuh"
 #include "pca/limits.h"
 
+#define LITTLE ((size_t) 1 << 17) /* numbers of a block that stays with the space: a megabyte, */
+#define MAX_LITTLE 24             /* and at most so many */
+
 /* ---- opening ---- */
 
 static void close_space(weft_pca_space *space)
 {
   if (space->mem.stream) cudaStreamSynchronize(space->mem.stream);
-  if (space->blocks) {
-    for (const sparse_block &b : *space->blocks) {
-      weft_sparse.destroy_sparse(b.by_column);
-      weft_sparse.destroy_sparse(b.by_row);
-    }
-    delete space->blocks;
-  }
   delete space->held;
+  delete space->little;
   if (space->numbers) cudaFreeHost(space->numbers);
   weft_device_end(&space->mem);
   delete space;
+}
+
+/* The form stays where it is until the space is closed, so that nobody waits for the copy. */
+static weft_status send(weft_pca_space *space, const double *from, size_t count, double **out)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = space->ctx;
+  double *to;
+  WEFT_DEVICE_TAKE(to, &space->mem, count);
+  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *from, cudaMemcpyHostToDevice, space->mem.stream));
+  *out = to;
+done:
+  return st;
 }
 
 /* Opens cuBLAS and sends what X is made of. The space owns all of it; on failure close_space() frees what there
@@ -43,15 +53,15 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
   space->data = data;
   space->form = form;
   space->ld = ((int64_t) data->n + 15) / 16 * 16;
-  space->blocks = new (std::nothrow) std::vector<sparse_block>();
+  space->little = new (std::nothrow) std::vector<weft_pca_little>();
   if (space->mem.opened != WEFT_OK) {
     st = space->mem.opened;
     goto done;
   }
   WEFT_TRY(weft_blas_handle(ctx, space->mem.stream, &space->blas));
-  WEFT_TRY(weft_device_send(&space->mem, form->center, data->p, &space->center));
-  WEFT_TRY(weft_device_send(&space->mem, form->factor, data->p, &space->factor));
-  if (form->row) WEFT_TRY(weft_device_send(&space->mem, form->row, data->n, &space->row));
+  WEFT_TRY(send(space, form->center, data->p, &space->center));
+  WEFT_TRY(send(space, form->factor, data->p, &space->factor));
+  if (form->row) WEFT_TRY(send(space, form->row, data->n, &space->row));
   WEFT_TRY(weft_pca_place(space));
   *out = space;
   return WEFT_OK;
@@ -60,19 +70,41 @@ done:
   return st;
 }
 
+/* Little blocks that were dropped serve later ones: what uses them follows in the stream, so that nobody waits. Not
+ * where memory is limited, or for compute-sanitizer (kept.cuh). */
+static bool keeps_little(const weft_pca_space *space, size_t count)
+{
+  return space->little && count <= LITTLE && weft_keeps(space->ctx) && !(space->ctx->device_limit > 0);
+}
+
+/* A little block that is free and at most twice as large, or a new one, which a list remembers. */
 static weft_status take(weft_pca_space *space, size_t count, double **out)
 {
   weft_status st = WEFT_OK;
   double *block;
+  const bool little = keeps_little(space, count);
+  if (little) {
+    for (weft_pca_little &own : *space->little) {
+      if (own.used || own.count < count || own.count > 2 * count + 64) continue;
+      own.used = true;
+      *out = own.block;
+      return st;
+    }
+  }
   WEFT_DEVICE_TAKE(block, &space->mem, count);
   *out = block;
+  if (little && space->little->size() < MAX_LITTLE) space->little->push_back({ block, count, true });
 done:
   return st;
 }
 
 static void drop(weft_pca_space *space, double *block)
 {
-  cudaStreamSynchronize(space->mem.stream);
+  for (size_t i = 0; space->little && i < space->little->size(); i++) {
+    if ((*space->little)[i].block != block) continue;
+    (*space->little)[i].used = false;
+    return;
+  }
   weft_device_drop(&space->mem, block);
 }
 
@@ -81,7 +113,6 @@ static weft_status move(weft_pca_space *space, double *to, const double *from, s
   weft_status st = WEFT_OK;
   weft_ctx *ctx = space->ctx;
   WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, kind, space->mem.stream));
-  if (kind == cudaMemcpyDeviceToHost) WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
 done:
   return st;
 }
@@ -94,7 +125,7 @@ static weft_status put(weft_pca_space *space, double *to, const double *from, si
 static weft_status get(weft_pca_space *space, double *to, const double *from, size_t count)
 {
   if (count >= (size_t) 1 << 20) return weft_device_download(&space->mem, to, from, count * sizeof *to);
-  return move(space, to, from, count, cudaMemcpyDeviceToHost);
+  return weft_device_fetch(&space->mem, to, from, count * sizeof *to);
 }
 
 static weft_status copy(weft_pca_space *space, double *to, const double *from, size_t count)

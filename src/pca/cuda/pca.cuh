@@ -6,18 +6,15 @@
 #include "core/device/packed.cuh"
 #include "pca/pca.h"
 
-/* A sparse block: columns as they came (the rows of its transpose), and rows. */
-struct sparse_block {
-  int64_t row, n, stored;
-  cusparseSpMatDescr_t by_column, by_row;
-};
-
-/* Rows row .. row + n - 1 as compressed columns, in arrays with room for `room` values. */
+/* Rows row .. row + n - 1 as compressed columns, in arrays with room for `room` values, of which `stored` are there.
+ * Where products gather, as compressed rows too. */
 struct weft_pca_stored {
   int64_t row, n;
-  size_t room;
+  size_t room, stored;
   int32_t *starts, *rows;
   double *values;
+  int32_t *row_starts, *columns;
+  double *row_values;
 };
 
 /* Rows and columns of X, centred and scaled, as a product meets them. */
@@ -35,6 +32,13 @@ struct weft_pca_device_genotypes {
   double *values;  /* four per column (pca/both/genotypes.h) */
   double *partial; /* shares of a result */
   size_t partial_count;
+};
+
+/* A small block of take() and drop() (operations.cu), which stays until the space is closed. */
+struct weft_pca_little {
+  double *block;
+  size_t count;
+  bool used;
 };
 
 struct weft_pca_space {
@@ -56,10 +60,12 @@ struct weft_pca_space {
   int32_t *cell_row, *cell_column;
   cublasHandle_t blas;
   cusolverDnHandle_t solver;
-  cusparseHandle_t sparse;
-  std::vector<sparse_block> *blocks;
-  std::vector<weft_pca_stored> *held; /* of data that are read in blocks, those that stay here; else NULL */
-  weft_pca_stored passing;            /* another of them */
+  std::vector<weft_pca_little> *little;
+  std::vector<weft_pca_stored> *held; /* of sparse blocks, those that stay here; else NULL */
+  bool gathers;                       /* products take their stored values (gathered.cu), or dense pieces */
+  double *scratch;                    /* of products that gather */
+  size_t scratch_count;
+  weft_pca_stored passing; /* another of them */
   weft_unpacking unpacking;
   weft_pca_device_genotypes genotypes;
   bool refined;

@@ -5,7 +5,8 @@
 #include "pca/cuda/genotypes.cuh"
 #include "pca/cuda/pca.cuh"
 #include "pca/cuda/product.cuh"
-#include "pca/cuda/stored.cuh"
+#include "pca/cuda/sparse/gathered.cuh"
+#include "pca/cuda/sparse/stored.cuh"
 #include "pca/limits.h"
 
 weft_status weft_pca_library_error(weft_ctx *ctx, const char *library, int code, const char *file, int line)
@@ -215,70 +216,24 @@ done:
   return st;
 }
 
-/* Sends every panel as compressed columns, and makes compressed rows of it by cuSPARSE: with both, products each way
- * are gathers. All stays until the space is closed. */
 static weft_status place_sparse(weft_pca_space *space)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = space->ctx;
-  const weft_pca_data *data = space->data;
-  const int64_t p = (int64_t) data->p;
-  weft_pca_panel panel;
-  WEFT_TRY(weft_sparse_handle(ctx, space->mem.stream, &space->sparse));
-  for (size_t t = 0; t < data->panels; t++) {
-    sparse_block b;
-    int32_t *starts, *rows, *row_starts, *columns;
-    double *values, *row_values;
-    char *buffer;
-    size_t bytes = 0;
-    WEFT_TRY(data->fetch(ctx, data->source, t, &panel));
-    memset(&b, 0, sizeof b);
-    b.row = (int64_t) panel.row;
-    b.n = (int64_t) panel.n;
-    b.stored = panel.starts[p];
-    const size_t stored = (size_t) b.stored;
-    WEFT_DEVICE_TAKE(starts, &space->mem, (size_t) p + 1);
-    WEFT_DEVICE_TAKE(rows, &space->mem, stored);
-    WEFT_DEVICE_TAKE(values, &space->mem, stored);
-    WEFT_DEVICE_TAKE(row_starts, &space->mem, (size_t) b.n + 1);
-    WEFT_DEVICE_TAKE(columns, &space->mem, stored);
-    WEFT_DEVICE_TAKE(row_values, &space->mem, stored);
-    WEFT_TRY(weft_device_upload(&space->mem, values, stored, sizeof(double), weft_fill_doubles, panel.values));
-    WEFT_TRY(weft_device_upload(&space->mem, rows, stored / 2, 8, weft_fill_doubles, panel.rows));
-    if (stored % 2)
-      WEFT_CUDA(
-          cudaMemcpyAsync(rows + stored - 1, panel.rows + stored - 1, 4, cudaMemcpyHostToDevice, space->mem.stream));
-    WEFT_CUDA(cudaMemcpyAsync(starts, panel.starts, ((size_t) p + 1) * 4, cudaMemcpyHostToDevice, space->mem.stream));
-    LIBRARY("cuSPARSE",
-            weft_sparse.transpose_size(space->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows,
-                                       row_values, row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
-                                       CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, &bytes));
-    WEFT_DEVICE_TAKE(buffer, &space->mem, bytes + 1);
-    LIBRARY("cuSPARSE", weft_sparse.transpose(space->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows,
-                                              row_values, row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
-                                              CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, buffer));
-    WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
-    weft_device_drop(&space->mem, buffer);
-    LIBRARY("cuSPARSE",
-            weft_sparse.create_rows(&b.by_column, p, b.n, b.stored, starts, rows, values, CUSPARSE_INDEX_32I,
-                                    CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
-    LIBRARY("cuSPARSE",
-            weft_sparse.create_rows(&b.by_row, b.n, p, b.stored, row_starts, columns, row_values, CUSPARSE_INDEX_32I,
-                                    CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
-    space->blocks->push_back(b);
-  }
+  WEFT_TRY(weft_pca_place_stored(space));
+  if (space->data->stays) WEFT_TRY(weft_pca_gather_from(space));
 done:
   return st;
 }
 
-/* Small sparse matrices become dense pieces, for which cuSPARSE need not be opened. */
 weft_status weft_pca_place(weft_pca_space *space)
 {
-  const bool small = fmax((double) space->data->n, 16) * (double) space->data->p <= WEFT_PCA_SPREAD_OUT;
-  return space->data->coded             ? weft_pca_place_genotypes(space)
-         : !space->data->sparse         ? place_dense(space)
-         : space->data->stays && !small ? place_sparse(space)
-                                        : weft_pca_place_stored(space);
+  const weft_pca_data *data = space->data;
+  const double count = (double) space->ld * (double) data->p;
+  if (data->coded) return weft_pca_place_genotypes(space);
+  if (!data->sparse) return place_dense(space);
+  if (data->stays && count <= WEFT_PCA_SPREAD_OUT && 8 * count < 0.3 * weft_device_available(space->ctx))
+    return weft_pca_place_spread_out(space);
+  return place_sparse(space);
 }
 
 /* ---- products ---- */
@@ -335,122 +290,30 @@ done:
   return st;
 }
 
-/* to[i b + j] = from[i + j rows] times[i] */
-__global__ void by_rows(double *to, const double *from, int64_t rows, int b, const double *times)
-{
-  const int64_t at = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
-  if (at >= rows * b) return;
-  const int64_t i = at % rows, j = at / rows;
-  to[i * b + j] = from[at] * (times ? times[i] : 1);
-}
-
-/* out[i + j rows] = (sums[i b + j] - shift[j] center[i]) times[i] */
-__global__ void take_centre(double *out, const double *sums, int64_t rows, int b, const double *shift,
-                            const double *center, const double *times)
-{
-  const int64_t at = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
-  if (at >= rows * b) return;
-  const int64_t i = at % rows, j = at / rows;
-  out[at] = (sums[i * b + j] - shift[j] * (center ? center[i] : 1)) * (times ? times[i] : 1);
-}
-
-/* sums (rows of b) += block × in, both with rows one after another. */
-static weft_status sparse_piece(weft_pca_space *space, const sparse_block *x, int transposed, double *in, double *sums,
-                                size_t b)
-{
-  weft_status st = WEFT_OK;
-  weft_ctx *ctx = space->ctx;
-  const int64_t p = (int64_t) space->data->p, from = transposed ? x->n : p, to = transposed ? p : x->n;
-  const double one = 1, keep = transposed ? 1 : 0;
-  cusparseDnMatDescr_t left = NULL, right = NULL;
-  cusparseSpMatDescr_t matrix = transposed ? x->by_column : x->by_row;
-  size_t bytes = 0;
-  char *buffer = NULL;
-  LIBRARY("cuSPARSE",
-          weft_sparse.create_dense(&left, from, (int64_t) b, (int64_t) b, in + (transposed ? x->row * (int64_t) b : 0),
-                                   CUDA_R_64F, CUSPARSE_ORDER_ROW));
-  LIBRARY("cuSPARSE",
-          weft_sparse.create_dense(&right, to, (int64_t) b, (int64_t) b, sums + (transposed ? 0 : x->row * (int64_t) b),
-                                   CUDA_R_64F, CUSPARSE_ORDER_ROW));
-  LIBRARY("cuSPARSE",
-          weft_sparse.multiply_size(space->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,
-                                    &one, matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, &bytes));
-  WEFT_DEVICE_TAKE(buffer, &space->mem, bytes + 1);
-  LIBRARY("cuSPARSE",
-          weft_sparse.multiply(space->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
-                               matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, buffer));
-done:
-  if (left) weft_sparse.destroy_dense(left);
-  if (right) weft_sparse.destroy_dense(right);
-  if (buffer) {
-    cudaStreamSynchronize(space->mem.stream);
-    weft_device_drop(&space->mem, (double *) buffer);
-  }
-  return st;
-}
-
-/* Product with sparse X without centring it, as on the CPU: X D v less the rank-one term of the centres; vectors are
- * held row by row. */
-static weft_status sparse_product(weft_pca_space *space, int transposed, const double *v, size_t b, double *out)
-{
-  weft_status st = WEFT_OK;
-  weft_ctx *ctx = space->ctx;
-  const size_t n = space->data->n, p = space->data->p, from = transposed ? n : p, to = transposed ? p : n;
-  const double one = 1, none = 0;
-  double *in = NULL, *sums = NULL, *shift = NULL, *ones = NULL;
-  WEFT_DEVICE_TAKE(in, &space->mem, from * b);
-  WEFT_DEVICE_TAKE(sums, &space->mem, to * b);
-  WEFT_DEVICE_TAKE(shift, &space->mem, b);
-  if (transposed) {
-    WEFT_DEVICE_TAKE(ones, &space->mem, n);
-    WEFT_CUDA(weft_pca_fill(ones, (int64_t) n, 1, space->mem.stream));
-  }
-  WEFT_CUDA(cudaMemsetAsync(sums, 0, to * b * sizeof *sums, space->mem.stream));
-  by_rows<<<weft_pca_blocks_for(from * b), 256, 0, space->mem.stream>>>(in, v, (int64_t) from, (int) b,
-                                                                        transposed ? space->row : space->factor);
-  WEFT_CUDA(cudaGetLastError());
-  LIBRARY("cuBLAS", weft_blas.dgemv(space->blas, CUBLAS_OP_N, (int) b, (int) from, &one, in, (int) b,
-                                    transposed ? ones : space->center, 1, &none, shift, 1));
-  for (const sparse_block &x : *space->blocks) {
-    WEFT_TRY(weft_poll(ctx, 0, 0));
-    WEFT_TRY(sparse_piece(space, &x, transposed, in, sums, b));
-  }
-  take_centre<<<weft_pca_blocks_for(to * b), 256, 0, space->mem.stream>>>(out, sums, (int64_t) to, (int) b, shift,
-                                                                          transposed ? space->center : NULL,
-                                                                          transposed ? space->factor : space->row);
-  WEFT_CUDA(cudaGetLastError());
-done:
-  cudaStreamSynchronize(space->mem.stream);
-  double *blocks[] = { in, sums, shift, ones };
-  for (double *block : blocks)
-    if (block) weft_device_drop(&space->mem, block);
-  return st;
-}
-
 weft_status weft_pca_product(weft_pca_space *space, int transposed, const double *v, size_t b, double *out)
 {
   product_job job = { transposed, v, b, out };
   if (space->data->coded) return weft_pca_genotype_product(space, transposed, v, b, out);
-  return space->blocks->empty() ? each_piece(space, multiply_piece, &job)
-                                : sparse_product(space, transposed, v, b, out);
+  if (space->gathers) return weft_pca_gathered(space, transposed, v, b, out);
+  return each_piece(space, multiply_piece, &job);
 }
 
-/* out = X'(X v): for blocks of a store both products follow on each piece while it is spread out, so that X is read
- * once; else two products. */
+/* out = X'(X v): where blocks are spread out both products follow on each piece, so that X is read once; else two
+ * products. */
 weft_status weft_pca_twice_cuda(weft_pca_space *space, const double *v, size_t b, double *out)
 {
   weft_status st = WEFT_OK;
-  const size_t rows = space->held ? space->piece_count / space->data->p : space->data->n; /* at once */
+  const bool pieces = space->held && !space->gathers;
+  const size_t rows = pieces ? space->piece_count / space->data->p : space->data->n; /* at once */
   twice_job job = { v, b, NULL, out };
   WEFT_DEVICE_TAKE(job.far, &space->mem, rows * b);
-  if (space->held) {
+  if (pieces) {
     WEFT_TRY(weft_pca_each_stored(space, multiply_piece_twice, &job));
   } else {
     WEFT_TRY(weft_pca_product(space, 0, v, b, job.far));
     WEFT_TRY(weft_pca_product(space, 1, job.far, b, out));
   }
 done:
-  cudaStreamSynchronize(space->mem.stream);
   if (job.far) weft_device_drop(&space->mem, job.far);
   return st;
 }

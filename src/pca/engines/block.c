@@ -348,7 +348,7 @@ static weft_status all_eigenvectors(krylov *engine, double *s_g)
   const weft_pca_ops *ops = run->ops;
   const size_t near = run->near, k = run->job->k;
   double *g, *values, *vectors;
-  if (ops == &weft_pca_cpu || near > WEFT_PCA_HOST_EIGEN) return ops->eigen(run->space, s_g, near, k, engine->s_p);
+  if (ops == &weft_pca_cpu || !WEFT_PCA_HOST_EIGEN(near, k)) return ops->eigen(run->space, s_g, near, k, engine->s_p);
   weft_arena mem = weft_arena_begin(run->ctx);
   WEFT_TAKE(g, &mem, near * near);
   WEFT_TAKE(values, &mem, k);

@@ -30,13 +30,13 @@ SEXP C_weft_pca_plan(SEXP kind, SEXP method, SEXP sizes, SEXP slowness)
   const SEXP trial = weft_result_put(out, "gives_way", WEFT_NAMED_LIST("gram_blocks", "gram_steps"));
   weft_result_put(trial, "gram_blocks", Rf_ScalarReal(plans.gram_blocks));
   weft_result_put(trial, "gram_steps", Rf_ScalarReal(plans.gram_steps));
-  /* small eigenvectors are the host's, and small sparse matrices become dense */
-  const int solves = plans.cuda == WEFT_PCA_BY_GRAM && fmin(given.n, given.p) > WEFT_PCA_HOST_EIGEN;
-  const int gathers = what == WEFT_PCA_SPARSE && fmax(given.n, 16) * given.p > WEFT_PCA_SPREAD_OUT;
-  const SEXP libraries = weft_result_put(out, "libraries", Rf_allocVector(STRSXP, 1 + solves + gathers));
+  /* small eigenvectors are the host's, and filtering takes those of small matrices alone */
+  const double near = fmin(given.n, given.p);
+  const int filters = near >= WEFT_PCA_FILTER_ABOVE_DEVICE && given.k <= WEFT_PCA_FILTER_K_DEVICE;
+  const int solves = plans.cuda == WEFT_PCA_BY_GRAM && !WEFT_PCA_HOST_EIGEN(near, given.k) && !filters;
+  const SEXP libraries = weft_result_put(out, "libraries", Rf_allocVector(STRSXP, 1 + solves));
   SET_STRING_ELT(libraries, 0, Rf_mkChar("cublas"));
   if (solves) SET_STRING_ELT(libraries, 1, Rf_mkChar("cusolver"));
-  if (gathers) SET_STRING_ELT(libraries, 1 + solves, Rf_mkChar("cusparse"));
   UNPROTECT(2);
   return out;
 }

@@ -1,16 +1,19 @@
-/* Sparse data that are read in blocks (a store's), on a device. Packed blocks are sent as they are in the file, and
- * unpacked there. Compressed columns stay there for as many blocks as have room beside what the iteration takes; the
- * others are fetched and sent again for each pass, while the device computes with those before. A product meets dense
- * pieces, all columns of some rows, into which a block is spread out: centred, scaled and weighted on the way. A piece
- * is written and read once at the speed of the device's memory, which for cells (a twentieth of all values or more) is
- * no longer than gathering them one by one would take. */
+/* Sparse data, which come in blocks of rows, on a device: a store's, or a matrix in memory. Packed blocks are sent as
+ * they are in the file, and unpacked there. Compressed columns stay there for as many blocks as have room beside what
+ * the iteration takes; the others are fetched and sent again for each pass, while the device computes with those
+ * before. A product meets dense pieces, all columns of some rows, into which a block is spread out: centred, scaled and
+ * weighted on the way. A piece is written and read once at the speed of the device's memory, which for cells (a
+ * twentieth of all values or more) is no longer than gathering them one by one would take; gathered.cu does that for
+ * fewer values. Gram matrices are always made from pieces. A small matrix is spread out once. */
 #include <cmath>
 #include <cstring>
 #include <new>
 #include "pca/cuda/pca.cuh"
-#include "pca/cuda/stored.cuh"
+#include "pca/cuda/sparse/stored.cuh"
 
 #define PIECE_COUNT ((size_t) 1 << 27) /* numbers of a piece, where there is room */
+#define LITTLE_PIECE 4e6               /* of a matrix in memory, whose calls may take less time than taking so much, */
+#define LITTLE_ROWS 4096               /* with at least so many rows, for products of them */
 #define VECTORS 900                    /* that an iteration may take (engines/block.c), for which room is left */
 
 /* ---- blocks on the device ---- */
@@ -82,6 +85,7 @@ weft_status weft_pca_put_panel(weft_unpacking *unpacking, const weft_pca_data *d
   weft_ctx *ctx = unpacking->mem->ctx;
   weft_pca_panel plain;
   int sound;
+  to->stored = from->stored;
   if (!from->packed) return send_panel(unpacking->mem, &from->plain, data->p, to);
   to->row = (int64_t) from->packed->row;
   to->n = (int64_t) from->packed->n;
@@ -122,8 +126,9 @@ weft_status weft_pca_place_stored(weft_pca_space *space)
   space->held = new (std::nothrow) std::vector<weft_pca_stored>();
   if (!space->held) return weft_fail_memory(ctx, "host", sizeof *space->held, -1, "");
   if (8 * least > 0.5 * have) return weft_fail_memory(ctx, "device", 8 * least, have, "sixteen rows");
+  const double most = data->stays ? fmax(LITTLE_PIECE, LITTLE_ROWS * p) : (double) PIECE_COUNT;
   space->piece_count =
-      (size_t) fmax(least, fmin(fmin((double) PIECE_COUNT, 0.1 * have / 8), p * (double) (data->n + 15)));
+      (size_t) fmax(least, fmin(fmin(fmin(most, (double) PIECE_COUNT), 0.1 * have / 8), p * (double) (data->n + 15)));
   WEFT_DEVICE_TAKE(space->piece, &space->mem, space->piece_count);
   for (size_t t = 0; t < data->panels; t++) {
     weft_pca_stored block = { 0 };
@@ -153,10 +158,10 @@ __device__ static int32_t not_before(const int32_t *rows, int32_t from, int32_t 
 }
 
 /* to[i + j ld] = (x[first + i, j] - center[j]) factor[j] weight[i] for `count` rows of a block; a thread block per
- * column. Rows up to ld are zeros. */
+ * column. Those that follow, up to `padded`, are zeros. */
 __global__ void spread_out(const int32_t *starts, const int32_t *rows, const double *values, int64_t first,
-                           int64_t count, int64_t ld, const double *center, const double *factor, const double *weight,
-                           double *to)
+                           int64_t count, int64_t padded, int64_t ld, const double *center, const double *factor,
+                           const double *weight, double *to)
 {
   __shared__ int32_t range[2];
   const int64_t j = blockIdx.x;
@@ -164,13 +169,51 @@ __global__ void spread_out(const int32_t *starts, const int32_t *rows, const dou
   double *column = to + j * ld;
   if (threadIdx.x < 2)
     range[threadIdx.x] = not_before(rows, starts[j], starts[j + 1], first + (threadIdx.x ? count : 0));
-  for (int64_t i = threadIdx.x; i < ld; i += blockDim.x)
+  for (int64_t i = threadIdx.x; i < padded; i += blockDim.x)
     column[i] = i < count ? (0 - c) * f * (weight ? weight[i] : 1) : 0;
   __syncthreads();
   for (int32_t at = range[0] + (int32_t) threadIdx.x; at < range[1]; at += blockDim.x) {
     const int64_t i = rows[at] - first;
     column[i] = (values[at] - c) * f * (weight ? weight[i] : 1);
   }
+}
+
+/* Some rows of a block, centred and scaled. */
+static weft_status spread_rows(weft_pca_space *space, const weft_pca_stored *x, int64_t first, int64_t rows,
+                               int64_t padded, int64_t ld, double *to)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = space->ctx;
+  spread_out<<<(unsigned) space->data->p, 256, 0, space->mem.stream>>>(x->starts, x->rows, x->values, first, rows,
+                                                                       padded, ld, space->center, space->factor,
+                                                                       space->row ? space->row + x->row + first : NULL,
+                                                                       to);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+/* Each panel is sent to one block on the device, which the next one overwrites, and spread out into space->x: centred,
+ * scaled and weighted. Zeros fill the columns up to a multiple of 16 rows. */
+weft_status weft_pca_place_spread_out(weft_pca_space *space)
+{
+  weft_status st = WEFT_OK;
+  const weft_pca_data *data = space->data;
+  double *x = NULL;
+  weft_pca_read panel;
+  WEFT_DEVICE_TAKE(x, &space->mem, (size_t) space->ld * data->p);
+  space->unpacking.mem = &space->mem;
+  for (size_t t = 0; t < data->panels; t++) {
+    weft_pca_stored *block = &space->passing;
+    WEFT_TRY(weft_pca_read_panel(space->ctx, data, t, &panel));
+    WEFT_TRY(pass_block(space, t, &panel));
+    const int64_t end = block->row + block->n;
+    const int64_t padded = (end == (int64_t) data->n ? space->ld : end) - block->row;
+    WEFT_TRY(spread_rows(space, block, 0, block->n, padded, space->ld, x + block->row));
+  }
+  space->x = x;
+done:
+  return st;
 }
 
 /* Spreads a block out, as many rows at a time as s->piece holds (a multiple of 16), centred and scaled, and calls
@@ -185,10 +228,7 @@ static weft_status pieces_of_block(weft_pca_space *space, const weft_pca_stored 
     const int64_t rows = x->n - first < at_once ? x->n - first : at_once, ld = (rows + 15) / 16 * 16;
     const weft_pca_piece piece = { space->piece, x->row + first, 0, rows, p, ld };
     WEFT_TRY(weft_poll(ctx, 0, 0));
-    spread_out<<<(unsigned) p, 256, 0, space->mem.stream>>>(x->starts, x->rows, x->values, first, rows, ld,
-                                                            space->center, space->factor,
-                                                            space->row ? space->row + piece.row : NULL, space->piece);
-    WEFT_CUDA(cudaGetLastError());
+    WEFT_TRY(spread_rows(space, x, first, rows, ld, ld, space->piece));
     WEFT_TRY(work(space, &piece, data));
   }
 done:

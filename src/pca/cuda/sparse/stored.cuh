@@ -1,4 +1,4 @@
-/* Sparse data that are read in blocks: panels on a device, and X as pieces with all columns. */
+/* Sparse data, blocks of rows: panels on a device, and X as pieces with all columns. */
 #pragma once
 
 #include "pca/cuda/pca.cuh"
@@ -18,6 +18,8 @@ void weft_pca_drop_panel(weft_device_arena *mem, weft_pca_stored *panel);
 weft_status weft_pca_put_panel(weft_unpacking *unpacking, const weft_pca_data *data, size_t index,
                                const weft_pca_read *from, weft_pca_stored *to);
 
+/* Makes a whole dense matrix of sparse data, which has room on the device. */
+weft_status weft_pca_place_spread_out(weft_pca_space *space);
 /* Keeps as many panels on the device as there is room for; then calls `work` for pieces of all of them, centred and
  * scaled, with all columns. */
 weft_status weft_pca_place_stored(weft_pca_space *space);
