@@ -239,6 +239,8 @@ weft_status weft_pca_square(weft_pca_space *space, int rows, int coarse, double 
       for (size_t i = 0; i < b; i++) { WEFT_CUDA(weft_pca_fill(unit + j + i + i * order, 1, 1, space->mem.stream)); }
       WEFT_TRY(weft_pca_product(space, rows, unit, b, y));
       WEFT_TRY(weft_pca_product(space, !rows, y, b, g + j * order));
+      WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
+      WEFT_TRY(weft_poll(ctx, (double) j, (double) order));
     }
   }
   mirror<<<dim3(squares, squares), dim3(32, 8), 0, space->mem.stream>>>(g, (int64_t) order, diagonal);
