@@ -159,7 +159,8 @@ static weft_status join(weft_pca_space *space, double *x, size_t count)
 static int squares(const weft_pca_space *space, size_t order)
 {
   const bool summed = space->x || (space->held && order == space->data->p);
-  return summed && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(space->ctx);
+  const double bytes = 8.0 * (double) order * (double) order;
+  return summed && bytes < 0.5 * weft_pca_available(space->ctx, bytes);
 }
 
 /* The units for halves are ten times as fast as those for doubles. A correction reads X once more, which pays for fewer

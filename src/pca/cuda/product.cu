@@ -178,7 +178,7 @@ static weft_status place_dense(weft_pca_space *space)
   weft_ctx *ctx = space->ctx;
   const weft_pca_data *data = space->data;
   const int64_t n = (int64_t) data->n, p = (int64_t) data->p;
-  const double have = weft_device_available(ctx), whole = 8.0 * (double) ((n + 15) / 16 * 16) * (double) p;
+  const double whole = 8.0 * (double) ((n + 15) / 16 * 16) * (double) p, have = weft_pca_available(ctx, whole);
   const double most = 0.25 * have / 8, tallest = data->resident || data->panels == 1 ? (double) n : most;
   const bool fits = !space->form->single && (whole < 0.6 * have || space->form->own);
   double *x = NULL;
@@ -231,7 +231,7 @@ weft_status weft_pca_place(weft_pca_space *space)
   const double count = (double) space->ld * (double) data->p;
   if (data->coded) return weft_pca_place_genotypes(space);
   if (!data->sparse) return place_dense(space);
-  if (data->stays && count <= WEFT_PCA_SPREAD_OUT && 8 * count < 0.3 * weft_device_available(space->ctx))
+  if (data->stays && count <= WEFT_PCA_SPREAD_OUT && 8 * count < 0.3 * weft_pca_available(space->ctx, 8 * count))
     return weft_pca_place_spread_out(space);
   return place_sparse(space);
 }
