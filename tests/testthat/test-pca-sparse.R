@@ -153,3 +153,21 @@ test_that("sparse data of any values and shapes have the components of dense one
     }
   }
 })
+
+test_that("a device makes the Gram matrix of a sparse matrix where that takes less, and small ones need cuBLAS alone", {
+  plan <- function(kind, n, p, k, method = "auto", share = 1) {
+    weft:::ask_pca_plan(kind, method, list(n = n, p = p, cells = n * p * share, k = k, threads = 2))
+  }
+  on_device <- function(n, p, share) plan("sparse", n, p, 2, share = share)$methods[["cuda"]]
+  expect_identical(on_device(200, 150, 0.1), "gram")
+  expect_identical(on_device(150, 3000, 0.1), "gram") # small enough to become dense
+  expect_identical(on_device(50000, 3000, 0.01), "gram")
+  expect_identical(on_device(3000, 50000, 0.01), "krylov")
+  expect_identical(on_device(1e5, 20000, 0.01), "krylov")
+  libraries <- function(n, p, k) plan("dense", n, p, k, "gram")$libraries
+  expect_identical(libraries(400, 300, 2), "cublas") # eigenvectors on the host
+  expect_identical(libraries(500, 400, 2), c("cublas", "cusolver"))
+  expect_identical(libraries(2000, 1000, 2), "cublas") # filtered
+  expect_identical(libraries(2000, 1000, 200), c("cublas", "cusolver"))
+  expect_identical(plan("sparse", 1e5, 20000, 20, share = 0.01)$libraries, "cublas")
+})
