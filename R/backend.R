@@ -142,7 +142,7 @@ open_beside <- function(devices, libraries = character()) {
   .Call(C_weft_beside_open, cuda_dir(), devices, libraries)
 }
 
-# For calls that will need NVIDIA's libraries ("cublas", "cusolver", "cusparse"), before they choose a back end: where a
+# For calls that will need NVIDIA's libraries ("cublas", "cusolver"), before they choose a back end: where a
 # device is asked for and not open yet, a thread opens them while the call opens the device and sends data.
 expect_libraries <- function(run, libraries = "cublas") {
   asked <- identical(run$backend %||% weft_backend(), "cuda") && !isTRUE(run$dry_run)

@@ -13,8 +13,7 @@ int main(int, char **given)
     const char *name, *wheel;
     weft_status (*open)(weft_ctx *);
   } libraries[] = { { "cuBLAS", "nvidia-cublas", weft_open_blas },
-                    { "cuSOLVER", "nvidia-cusolver", weft_open_solver },
-                    { "cuSPARSE", "nvidia-cusparse", weft_open_sparse } };
+                    { "cuSOLVER", "nvidia-cusolver", weft_open_solver } };
   int failures = 0;
   for (const auto &library : libraries) {
     const char *why = "cannot open shared object file";
@@ -30,7 +29,7 @@ int main(int, char **given)
     }
     weft_ctx none = {}; /* what opens libraries beside a call does no harm */
     none.column = -1;
-    weft_libraries_beside(0, WEFT_BLAS | WEFT_SOLVER | WEFT_SPARSE);
+    weft_libraries_beside(0, WEFT_BLAS | WEFT_SOLVER);
   }
   printf("libraries %-8s %d findings\n", given[1], failures);
   return failures > 0;

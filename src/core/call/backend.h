@@ -31,7 +31,7 @@ typedef struct weft_device_matrix {
 } weft_device_matrix;
 
 /* NVIDIA's libraries, for those who open them before a call needs them. */
-enum { WEFT_BLAS = 1, WEFT_SOLVER = 2, WEFT_SPARSE = 4 };
+enum { WEFT_BLAS = 1, WEFT_SOLVER = 2 };
 
 typedef struct weft_device_ops {
   /* 0 with the reason in why[] when no device can be used. */

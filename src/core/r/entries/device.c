@@ -75,10 +75,10 @@ SEXP C_weft_free_kept(void)
 /* Begins to open devices, numbered from 0, with libraries by their names, and returns at once. */
 SEXP C_weft_beside_open(SEXP libs, SEXP devices, SEXP libraries)
 {
-  static const char *const names[] = { "cublas", "cusolver", "cusparse" }; /* in the order of the bits */
+  static const char *const names[] = { "cublas", "cusolver" }; /* in the order of the bits */
   int with = 0;
   for (R_xlen_t i = 0; i < Rf_xlength(libraries); i++)
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 2; k++)
       if (!strcmp(CHAR(STRING_ELT(libraries, i)), names[k])) with |= 1 << k;
   for (R_xlen_t i = 0; i < Rf_xlength(devices); i++) weft_beside_open(CHAR(Rf_asChar(libs)), INTEGER(devices)[i], with);
   return R_NilValue;
