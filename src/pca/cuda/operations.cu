@@ -13,8 +13,7 @@
 #include "pca/cuda/refilled.cuh"
 #include "pca/limits.h"
 
-#define LITTLE ((size_t) 1 << 17) /* numbers of a block that stays with the space: a megabyte, */
-#define MAX_LITTLE 24             /* and at most so many */
+#define LITTLE ((size_t) 1 << 17) /* numbers of a block that stays with the space, a megabyte */
 
 /* ---- opening ---- */
 
@@ -22,7 +21,6 @@ static void close_space(weft_pca_space *space)
 {
   if (space->mem.stream) cudaStreamSynchronize(space->mem.stream);
   delete space->held;
-  delete space->little;
   if (space->numbers) cudaFreeHost(space->numbers);
   weft_device_end(&space->mem);
   delete space;
@@ -53,7 +51,6 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
   space->data = data;
   space->form = form;
   space->ld = ((int64_t) data->n + 15) / 16 * 16;
-  space->little = new (std::nothrow) std::vector<weft_pca_little>();
   if (space->mem.opened != WEFT_OK) {
     st = space->mem.opened;
     goto done;
@@ -74,7 +71,7 @@ done:
  * where memory is limited, or for compute-sanitizer (kept.cuh). */
 static bool keeps_little(const weft_pca_space *space, size_t count)
 {
-  return space->little && count <= LITTLE && weft_keeps(space->ctx) && !(space->ctx->device_limit > 0);
+  return count <= LITTLE && weft_keeps(space->ctx) && !(space->ctx->device_limit > 0);
 }
 
 /* A little block that is free and at most twice as large, or a new one, which a list remembers. */
@@ -83,26 +80,26 @@ static weft_status take(weft_pca_space *space, size_t count, double **out)
   weft_status st = WEFT_OK;
   double *block;
   const bool little = keeps_little(space, count);
-  if (little) {
-    for (weft_pca_little &own : *space->little) {
-      if (own.used || own.count < count || own.count > 2 * count + 64) continue;
-      own.used = true;
-      *out = own.block;
-      return st;
-    }
+  for (size_t i = 0; little && i < space->little_count; i++) {
+    weft_pca_little *own = &space->little[i];
+    if (own->used || own->count < count || own->count > 2 * count + 64) continue;
+    own->used = true;
+    *out = own->block;
+    return st;
   }
   WEFT_DEVICE_TAKE(block, &space->mem, count);
   *out = block;
-  if (little && space->little->size() < MAX_LITTLE) space->little->push_back({ block, count, true });
+  if (little && space->little_count < WEFT_PCA_MAX_LITTLE)
+    space->little[space->little_count++] = { block, count, true };
 done:
   return st;
 }
 
 static void drop(weft_pca_space *space, double *block)
 {
-  for (size_t i = 0; space->little && i < space->little->size(); i++) {
-    if ((*space->little)[i].block != block) continue;
-    (*space->little)[i].used = false;
+  for (size_t i = 0; i < space->little_count; i++) {
+    if (space->little[i].block != block) continue;
+    space->little[i].used = false;
     return;
   }
   weft_device_drop(&space->mem, block);

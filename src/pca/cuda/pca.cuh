@@ -34,6 +34,8 @@ struct weft_pca_device_genotypes {
   size_t partial_count;
 };
 
+#define WEFT_PCA_MAX_LITTLE 24
+
 /* A small block of take() and drop() (operations.cu), which stays until the space is closed. */
 struct weft_pca_little {
   double *block;
@@ -60,7 +62,8 @@ struct weft_pca_space {
   int32_t *cell_row, *cell_column;
   cublasHandle_t blas;
   cusolverDnHandle_t solver;
-  std::vector<weft_pca_little> *little;
+  weft_pca_little little[WEFT_PCA_MAX_LITTLE];
+  size_t little_count;
   std::vector<weft_pca_stored> *held; /* of sparse blocks, those that stay here; else NULL */
   bool gathers;                       /* products take their stored values (gathered.cu), or dense pieces */
   double *scratch;                    /* of products that gather */
