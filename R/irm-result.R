@@ -27,12 +27,12 @@ irm_result <- function(job, call, started, run = NULL) {
   after <- seq.int(burn_in + 1, length.out = job$done - burn_in)
   samples <- kept_samples(job, burn_in)
   modes <- if (one_mode) "row" else c("row", "col")
+  together <- lapply(stats::setNames(nm = modes), function(mode) coassignment(samples[[mode]], names[[mode]]))
   consensus <- lapply(stats::setNames(nm = modes), function(mode) {
     if (flat[[mode]]) return(by_size(rep(1L, nrow(best[[mode]])), names[[mode]]))
-    by_size(consensus_partition(samples[[mode]], best[[mode]]), names[[mode]])
+    by_size(consensus_partition(samples[[mode]], best[[mode]], together[[mode]]), names[[mode]])
   })
   certainty <- lapply(stats::setNames(nm = modes), function(mode) node_certainty(consensus[[mode]], samples[[mode]]))
-  together <- lapply(stats::setNames(nm = modes), function(mode) coassignment(samples[[mode]], names[[mode]]))
   counts <- lapply(stats::setNames(nm = modes), function(mode) {
     seen <- as.integer(job$trace[[paste0(mode, "_clusters")]][after, ])
     counts <- tabulate(seen)
@@ -155,16 +155,17 @@ coassignment <- function(samples, names) {
 }
 
 # The candidate of least mean variation of information from the samples. Candidates: the samples, the chains' best, all
-# in one cluster, and cuts of a tree of co-assignments.
-consensus_partition <- function(samples, best) {
+# in one cluster, and cuts of a tree of co-assignments. together: those of all samples, where they are known.
+consensus_partition <- function(samples, best, together = NULL) {
   if (ncol(samples) == 0L) return(best[, 1L])
   n <- nrow(samples)
   most <- max(4, min(60, floor(sqrt(2e8 / n))))
+  if (ncol(samples) > most) together <- NULL
   some <- function(x) x[, unique(round(seq(1, ncol(x), length.out = min(ncol(x), most)))), drop = FALSE]
   samples <- some(samples) + 1L
   candidates <- distinct_columns(cbind(rep(1L, n), best, samples))
   if (n <= 500L && n > 2L) {
-    together <- coassignment(samples, NULL)
+    together <- together %||% coassignment(samples, NULL)
     tree <- stats::hclust(stats::as.dist(1 - together), "average")
     candidates <- distinct_columns(cbind(candidates, stats::cutree(tree, k = seq_len(min(n, max(samples) + 1L)))))
   }

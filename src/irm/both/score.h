@@ -111,18 +111,36 @@ typedef struct irm_tables {
                                      holds log Γ(β⁺ + P/2) - ½ log(1 + P) */
 } irm_tables;
 
+/* Entries first .. last-1 of the tables of links. Where both beta are whole numbers, all three tables hold log Γ of the
+ * same whole numbers, which are computed once. */
+static inline void irm_tables_fill_links(irm_tables *tables, int64_t first, int64_t last)
+{
+  const double *beta = tables->beta;
+  const int whole = beta[0] == (double) (int64_t) beta[0] && beta[1] == (double) (int64_t) beta[1];
+  for (int64_t n = first; n < last; n++) tables->links[n] = irm_log_gamma(beta[0] + (double) n);
+  for (int64_t n = first; n < last; n++) {
+    const int64_t other = n + (int64_t) (beta[1] - beta[0]), pair = n + (int64_t) beta[1];
+    tables->others[n] =
+        whole && other >= first && other < last ? tables->links[other] : irm_log_gamma(beta[1] + (double) n);
+    tables->pairs[n] = whole && pair < last ? tables->links[pair] : irm_log_gamma(beta[0] + beta[1] + (double) n);
+  }
+}
+
 /* Entries first .. last-1 of the tables, for the beta that they have. */
 static inline void irm_tables_fill_part(irm_tables *tables, int64_t first, int64_t last)
 {
   const double *beta = tables->beta;
+  if (!(tables->unit > 0) && !tables->poisson) {
+    irm_tables_fill_links(tables, first, last);
+    return;
+  }
   for (int64_t n = first; n < last; n++) {
     if (tables->unit > 0) {
       tables->pairs[n] = irm_log_gamma(beta[0] + 0.5 * (double) n) - 0.5 * weft_log1p((double) n);
       continue;
     }
     tables->links[n] = irm_log_gamma(beta[0] + (double) n);
-    if (!tables->poisson) tables->others[n] = irm_log_gamma(beta[1] + (double) n);
-    tables->pairs[n] = tables->poisson ? weft_log(beta[1] + (double) n) : irm_log_gamma(beta[0] + beta[1] + (double) n);
+    tables->pairs[n] = weft_log(beta[1] + (double) n);
   }
 }
 
@@ -153,6 +171,12 @@ static inline double irm_f_fast(const irm_tables *tables, int64_t links, int64_t
   double c =
       pairs < tables->size ? tables->pairs[pairs] : irm_log_gamma(tables->beta[0] + tables->beta[1] + (double) pairs);
   return tables->base + a + b - c;
+}
+
+/* The same for links where the tables are known to hold all three counts. */
+static inline double irm_f_in_tables(const irm_tables *tables, int64_t links, int64_t pairs)
+{
+  return tables->base + tables->links[links] + tables->others[pairs - links] - tables->pairs[pairs];
 }
 
 /* f of a block of links, counts or real values. */

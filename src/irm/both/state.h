@@ -95,6 +95,9 @@ weft_status irm_count_blocks(weft_ctx *poll, irm_state *state, double done, doub
 /* A cluster gains or loses nodes: its size, and its place among the active ones. */
 void irm_change_size(irm_state *state, int mode, int32_t l, int64_t by);
 
+/* Counts node i's links and observed pairs with each active cluster of the other mode into state->profile. */
+void irm_profile_node(irm_state *state, int mode, int64_t i);
+
 /* Takes node i out of its cluster; the profile is then the node's. Unassigned neighbours (label -1) do not count. */
 void irm_take_out(irm_state *state, int mode, int64_t i);
 /* Puts the node of the profile into cluster l. */

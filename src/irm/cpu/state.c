@@ -240,8 +240,7 @@ void irm_change_size(irm_state *state, int mode, int32_t l, int64_t by)
   }
 }
 
-/* Counts node i's links and observed pairs with each active cluster of the other mode into state->profile. */
-static void fill_profile(irm_state *state, int mode, int64_t i)
+void irm_profile_node(irm_state *state, int mode, int64_t i)
 {
   const weft_irm_graph *graph = state->graph;
   const int other = irm_other(state, mode);
@@ -304,12 +303,12 @@ void irm_take_out(irm_state *state, int mode, int64_t i)
 {
   const int32_t l = state->z[mode][i];
   if (l < 0) {
-    fill_profile(state, mode, i);
+    irm_profile_node(state, mode, i);
     return;
   }
   state->z[mode][i] = -1;
   state->sizes[mode][l]--; /* a cluster that empties stays active until its blocks are cleared */
-  fill_profile(state, mode, i);
+  irm_profile_node(state, mode, i);
   add_profile(state, mode, l, -1);
   state->sizes[mode][l]++;
   irm_change_size(state, mode, l, -1);

@@ -344,7 +344,7 @@ static weft_status propose(weft_ctx *poll, irm_state *state, irm_trial *trial, i
   trial->deferred = !irm_pair_load(state, trial, mode, i, j);
   if (trial->deferred) return WEFT_OK;
   st = irm_pair_launch(poll, state, trial);
-  for (int k = 0; k < RESTRICTED_SCANS && st == WEFT_OK; k++) st = irm_pair_scan(poll, state, trial, NULL, log_q);
+  for (int k = 0; k < RESTRICTED_SCANS && st == WEFT_OK; k++) st = irm_pair_scan(poll, state, trial, NULL, NULL);
   return st == WEFT_OK ? irm_pair_scan(poll, state, trial, target, log_q) : st;
 }
 

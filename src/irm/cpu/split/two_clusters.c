@@ -102,7 +102,7 @@ done:
 /* ---- members ---- */
 
 /* The entry of the member that is being listed with a cluster of the other mode. */
-static int64_t entry_of(irm_pair *p, int32_t at, int64_t first, int64_t *end)
+INLINE int64_t entry_of(irm_pair *p, int32_t at, int64_t first, int64_t *end)
 {
   if (p->seen[at] < 0) {
     p->seen[at] = (int32_t) (*end - first);
@@ -272,9 +272,7 @@ weft_status irm_pair_launch(weft_ctx *poll, const irm_state *state, irm_trial *t
 /* f of a block, of which `in_tables` says that tables have all of it. */
 INLINE double f_of(const irm_state *state, int in_tables, int64_t links, int64_t values, int64_t pairs)
 {
-  const irm_tables *tables = &state->tables;
-  if (in_tables) return tables->base + tables->links[links] + tables->others[pairs - links] - tables->pairs[pairs];
-  return irm_f_block(tables, links, values, pairs);
+  return in_tables ? irm_f_in_tables(&state->tables, links, pairs) : irm_f_block(&state->tables, links, values, pairs);
 }
 
 static void fill_now(const irm_state *state, const irm_pair *p, int side)
@@ -379,35 +377,62 @@ static void move(const irm_state *state, irm_pair *p, int side, int64_t x, int b
   fill_bare(state, p, side);
 }
 
-/* With `target` (labels by member) no draw is made. WEFT_ERR_INTERRUPT when a poll says so; the state is never
- * changed. */
+/* Logarithms of the sizes that decide how likely moves are: of a cluster, and of one with a node less. */
+typedef struct pair_logs {
+  double nodes[2], others[2];
+} pair_logs;
+
+static void renew_logs(const irm_pair *p, pair_logs *logs)
+{
+  for (int side = 0; side < 2; side++) {
+    logs->nodes[side] = weft_log((double) p->sides[side].nodes);
+    logs->others[side] = weft_log((double) (p->sides[side].nodes - 1));
+  }
+}
+
+/* Whether log u is less than the log probability of odds; rare: exp(-|odds|). Logarithms are needed only where rounding
+ * might decide. */
+INLINE int is_below(double u, double odds, double rare)
+{
+  const double probability = (odds > 0 ? 1 : rare) / (1 + rare), far = 1e-9 * probability;
+  if (u < probability - far) return 1;
+  if (u > probability + far) return 0;
+  return weft_log(u) < (odds > 0 ? -weft_log1p(rare) : odds - weft_log1p(rare));
+}
+
+/* With `target` (labels by member) no draw is made; log_q may be NULL. WEFT_ERR_INTERRUPT when a poll says so; the
+ * state is never changed. */
 weft_status irm_pair_scan(weft_ctx *poll, const irm_state *state, irm_trial *trial, const int32_t *target,
                           double *log_q)
 {
   irm_pair *p = trial->pair;
+  pair_logs logs;
   int64_t before = -1;
-  *log_q = 0;
+  if (log_q) *log_q = 0;
   for (int side = 0; side < 2; side++) {
     fill_now(state, p, side);
     if (!p->dense) fill_bare(state, p, side);
   }
+  renew_logs(p, &logs);
   for (int64_t x = 0; x < p->count; x++) {
     if (poll && x % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
     if (x == p->anchors[0] || x == p->anchors[1]) continue;
     const int from = p->side[x], other = 1 - from;
     if (p->dense) unpack(p, before, x);
     before = x;
-    const double change = gain_of(state, p, from, x, -1) + gain_of(state, p, other, x, 1) +
-                          weft_log((double) p->sides[other].nodes) - weft_log((double) (p->sides[from].nodes - 1));
-    const double odds = from ? -change : change;
-    const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)),
-                 log_a = log_b - odds;
-    const int side = target ? target[x] == trial->b : weft_log(irm_trial_next(trial)) < log_b;
-    *log_q += side ? log_b : log_a;
+    const double change =
+        gain_of(state, p, from, x, -1) + gain_of(state, p, other, x, 1) + logs.nodes[other] - logs.others[from];
+    const double odds = from ? -change : change, rare = weft_exp(odds > 0 ? -odds : odds);
+    const int side = target ? target[x] == trial->b : is_below(irm_trial_next(trial), odds, rare);
+    if (log_q) {
+      const double log_b = odds > 0 ? -weft_log1p(rare) : odds - weft_log1p(rare);
+      *log_q += side ? log_b : log_b - odds;
+    }
     if (side == from) continue;
     move(state, p, from, x, -1);
     move(state, p, side, x, 1);
     p->side[x] = (uint8_t) side;
+    renew_logs(p, &logs);
   }
   return WEFT_OK;
 }

@@ -43,7 +43,8 @@ int64_t irm_pair_entries(const irm_state *state);
 int irm_pair_load(const irm_state *state, irm_trial *trial, int mode, int32_t i, int32_t j);
 /* Every member joins one of the two, one after another, by its links alone. */
 weft_status irm_pair_launch(weft_ctx *poll, const irm_state *state, irm_trial *trial);
-/* A restricted Gibbs scan, or one that is forced to the labels in `target`; log of the product of its choices. */
+/* A restricted Gibbs scan, or one that is forced to the labels in `target`; log of the product of its choices, which
+ * may be NULL. */
 weft_status irm_pair_scan(weft_ctx *poll, const irm_state *state, irm_trial *trial, const int32_t *target,
                           double *log_q);
 /* One of the two, after a scan. */
