@@ -10,6 +10,8 @@ enum { WEFT_CLUSTERS_NULL = 1, WEFT_CLUSTERS_STARTS, WEFT_CLUSTERS_ROWS, WEFT_CL
 /* Memory of one thread for a search in sets of at most n points with d coordinates. */
 typedef struct weft_clusters_space {
   double *projection, *sums;  /* n; n + 1 */
+  double *excess;             /* n */
+  int *starts;                /* n + 1 */
   double *centres, *moved;    /* means x d each */
   double *distance, *axis;    /* n; d */
   double *points, *axes;      /* n x d; 3 d x d */
@@ -17,13 +19,6 @@ typedef struct weft_clusters_space {
 } weft_clusters_space;
 
 weft_status weft_clusters_space_take(weft_arena *mem, size_t n, size_t d, size_t means, weft_clusters_space *space);
-
-typedef struct weft_clusters_valley {
-  double depth, cut;
-} weft_clusters_valley;
-
-/* The deepest valley of the numbers in space->projection; sorts them. Depth -Inf: there is none. */
-weft_clusters_valley weft_clusters_valley_of(weft_clusters_space *space, size_t n);
 
 /* The deepest valley of the n points in space->points, whose units it changes, along any of the directions of the
  * search; space->side tells which points (1) lie beyond it. `draw` numbers the search: its random starts depend on that

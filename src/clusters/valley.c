@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "clusters/internal.h"
+#include "core/numbers/loops.h"
 
 /* What one thread needs to look for valleys in n points of d coordinates. */
 weft_status weft_clusters_space_take(weft_arena *mem, size_t n, size_t d, size_t means, weft_clusters_space *space)
@@ -25,6 +26,8 @@ weft_status weft_clusters_space_take(weft_arena *mem, size_t n, size_t d, size_t
   weft_status st = WEFT_OK;
   WEFT_TAKE(space->projection, mem, n);
   WEFT_TAKE(space->sums, mem, n + 1);
+  WEFT_TAKE(space->excess, mem, n);
+  WEFT_TAKE(space->starts, mem, n + 1);
   WEFT_TAKE(space->centres, mem, means * d);
   WEFT_TAKE(space->moved, mem, means * d);
   WEFT_TAKE(space->distance, mem, n);
@@ -72,6 +75,42 @@ static void sort_numbers(double *x, ptrdiff_t n)
   }
 }
 
+/* Which of n intervals of equal length, of which there are `scale` in a unit, has a number that far above the least. */
+static size_t interval_of(double above, double scale, size_t n)
+{
+  const size_t at = (size_t) (above * scale);
+  return at < n ? at : n - 1;
+}
+
+/* Sorts space->projection: numbers go to as many intervals of equal length as there are numbers, and each interval is
+ * sorted by itself. space->sums is scratch. */
+static void sort_projection(weft_clusters_space *space, size_t n)
+{
+  enum { MANY = 64 };
+  double *x = space->projection, *moved = space->sums, low = x[0], high = x[0];
+  int *starts = space->starts;
+  for (size_t i = 1; i < n; i++) {
+    low = x[i] < low ? x[i] : low;
+    high = x[i] > high ? x[i] : high;
+  }
+  const double scale = (double) (n - 1) / (high - low);
+  if (n < MANY || !(scale > 0 && scale <= DBL_MAX && high - low <= DBL_MAX)) {
+    sort_numbers(x, (ptrdiff_t) n);
+    return;
+  }
+  memset(starts, 0, (n + 1) * sizeof *starts);
+  for (size_t i = 0; i < n; i++) starts[interval_of(x[i] - low, scale, n) + 1]++;
+  for (size_t i = 0; i < n; i++) starts[i + 1] += starts[i];
+  for (size_t i = 0; i < n; i++) moved[starts[interval_of(x[i] - low, scale, n)]++] = x[i];
+  memcpy(x, moved, n * sizeof *x);
+  for (size_t at = 0, first = 0; at < n; first = (size_t) starts[at++])
+    if ((size_t) starts[at] > first + 1) sort_numbers(x + first, (ptrdiff_t) ((size_t) starts[at] - first));
+}
+
+typedef struct valley {
+  double depth, cut;
+} valley;
+
 /* How many points next to a cut are looked at, in ascending order, and sqrt(12 m) of each. */
 enum { STEPS = 64 }; /* the last m is above 10^7 */
 typedef struct windows {
@@ -116,23 +155,66 @@ static double rise_right(const weft_clusters_space *space, const windows *look, 
   return greatest;
 }
 
-/* A cut between any two neighbours of the sorted numbers is as deep as the lesser of how clearly the density rises on
- * its left and on its right. */
-weft_clusters_valley weft_clusters_valley_of(weft_clusters_space *space, size_t n)
+/* For each cut of the sorted numbers y from `first` to `last`: m times the mean distance of the m numbers on its left,
+ * less `share` of the distance of the number before these, and a margin; the greatest so far. */
+INLINE void exceed_body(const double *y, const double *sums, size_t m, size_t first, size_t last, double share,
+                        double margin, double *excess)
 {
-  weft_clusters_valley deepest = { -WEFT_INFINITY, 0 };
+  const double times = (double) m;
+  WEFT_SIMD_PRAGMA(omp simd)
+  for (size_t at = first; at <= last; at++) {
+    const double sum = times * y[at] - (sums[at] - sums[at - m]);
+    const double over = sum - share * (y[at] - y[at - 1 - m]) + margin;
+    excess[at] = over > excess[at] ? over : excess[at];
+  }
+}
+
+typedef void exceed_loop(const double *y, const double *sums, size_t m, size_t first, size_t last, double share,
+                         double margin, double *excess);
+#define EXCEED(variant, attributes) \
+  attributes static void exceed_##variant(const double *y, const double *sums, size_t m, size_t first, size_t last, \
+                                          double share, double margin, double *excess) \
+  { \
+    exceed_body(y, sums, m, first, last, share, margin, excess); \
+  }
+WEFT_VARIANTS(EXCEED)
+
+/* Fills space->excess: below 0 where the rise on a cut's left is `depth` >= 0 at most. Margins are wider than rounding,
+ * so that rise_left() decides wherever it might. */
+static void screen_left(weft_clusters_space *space, const windows *look, size_t n, double depth)
+{
+  exceed_loop *const exceed = WEFT_VARIANT_HERE(exceed);
+  const double *y = space->projection, greatest = fmax(fabs(y[0]), fabs(y[n - 1]));
+  const size_t last = n - WEFT_CLUSTERS_SMALLEST;
+  for (size_t at = WEFT_CLUSTERS_SMALLEST; at <= last; at++) space->excess[at] = -WEFT_INFINITY;
+  for (size_t step = 0; step < look->count; step++) {
+    const size_t m = look->m[step], first = m < WEFT_CLUSTERS_SMALLEST ? WEFT_CLUSTERS_SMALLEST : m + 1;
+    const double share = (depth / look->root[step] + 0.5) * (double) m * (1 - 1e-9);
+    exceed(y, space->sums, m, first, last, share, 1e-13 * (double) m * greatest, space->excess);
+  }
+}
+
+/* A cut between any two neighbours of the sorted numbers is as deep as the lesser of how clearly the density rises on
+ * its left and on its right. Sorts space->projection. `depth`: only deeper valleys are looked for; with it, the result
+ * says that there is none. */
+static valley valley_of(weft_clusters_space *space, size_t n, double depth)
+{
+  valley deepest = { depth, 0 };
+  const int screened = depth >= 0 && n > 2 * WEFT_CLUSTERS_SMALLEST;
   const windows look = windows_of(n);
   const double *y = space->projection;
-  sort_numbers(space->projection, (ptrdiff_t) n);
+  sort_projection(space, n);
   space->sums[0] = 0;
   for (size_t i = 0; i < n; i++) space->sums[i + 1] = space->sums[i] + y[i];
+  if (screened) screen_left(space, &look, n, depth);
   for (size_t at = WEFT_CLUSTERS_SMALLEST; at + WEFT_CLUSTERS_SMALLEST <= n; at++) {
+    if (screened && space->excess[at] < 0) continue;
     const double cut = y[at - 1] + 0.5 * (y[at] - y[at - 1]);
     if (!(cut > y[at - 1] && cut < y[at])) continue; /* equal numbers stay together, and no distance is 0 */
     const double left = rise_left(space, &look, at);
     if (left <= deepest.depth) continue;
-    const double right = rise_right(space, &look, n, at), depth = left < right ? left : right;
-    if (depth > deepest.depth) deepest = (weft_clusters_valley){ depth, cut };
+    const double right = rise_right(space, &look, n, at), lesser = left < right ? left : right;
+    if (lesser > deepest.depth) deepest = (valley){ lesser, cut };
   }
   return deepest;
 }
@@ -145,10 +227,10 @@ static void try_axis(const weft_points *points, weft_clusters_space *space, doub
     const double place = weft_clusters_product(points->x + i * d, space->axis, d);
     space->projection[i] = space->distance[i] = place; /* the first copy is sorted */
   }
-  const weft_clusters_valley valley = weft_clusters_valley_of(space, n);
-  if (!(valley.depth > *deepest)) return;
-  *deepest = valley.depth;
-  for (size_t i = 0; i < n; i++) space->side[i] = space->distance[i] >= valley.cut;
+  const valley found = valley_of(space, n, *deepest);
+  if (!(found.depth > *deepest)) return;
+  *deepest = found.depth;
+  for (size_t i = 0; i < n; i++) space->side[i] = space->distance[i] >= found.cut;
 }
 
 /* Fills space->axis with the direction from one centre to another; 0 where both are the same. */
