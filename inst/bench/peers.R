@@ -169,6 +169,11 @@ rows <- list(
     function() by_vectors(planted_links),
     function(f, of) 1 - irm_nmi(if (of == "weft") f$row_cluster else f, planted$row_cluster),
     wrong = "1 - shared information with the truth"),
+  "irm: the same, 12 sweeps" = row(
+    function() irm(planted_links, chains = 1, sweeps = 12, seed = 1, run = weft_run(progress = FALSE)),
+    function() by_vectors(planted_links),
+    function(f, of) 1 - irm_nmi(if (of == "weft") f$row_cluster else f, planted$row_cluster),
+    wrong = "1 - shared information with the truth"),
   "regulation: 150 x 40, correlations" = row(function() regulation(simulated$x, seed = 1,
                                                                    run = weft_run(progress = FALSE)),
     function() abs(stats::cor(simulated$x)), missed_precision, wrong = "1 - average precision"),

@@ -74,7 +74,27 @@ INLINE best add_and_find(const double *restrict relevance, const double *restric
   return found;
 }
 
+/* out[i]: squares of the deviations of m[i] from the means of column i and of one column, in standard deviations. Of
+ * columns without spread, and below `rounding`, they are 0. */
+INLINE void deviations(const double *restrict m, const double *restrict mean, const double *restrict spread,
+                       size_t count, double own_mean, double own_spread, double rounding, double *restrict out)
+{
+  const double own = own_spread > 0 ? own_spread : INFINITY;
+  WEFT_SIMD_PRAGMA(omp simd)
+  for (size_t i = 0; i < count; i++) {
+    const double above_i = m[i] - mean[i], above_j = m[i] - own_mean;
+    const double a = (above_i > rounding ? above_i : 0) / (spread[i] > 0 ? spread[i] : INFINITY);
+    const double b = (above_j > rounding ? above_j : 0) / own;
+    out[i] = a * a + b * b;
+  }
+}
+
 #define LOOPS(name, target) \
+  target static void deviations_##name(const double *m, const double *mean, const double *spread, size_t count, \
+                                       double own_mean, double own_spread, double rounding, double *out) \
+  { \
+    deviations(m, mean, spread, count, own_mean, own_spread, rounding, out); \
+  } \
   target static int both_reach_##name(const double *a, const double *b, size_t p, double threshold) \
   { \
     return both_reach(a, b, p, threshold); \
@@ -171,6 +191,7 @@ typedef struct {
   int (*both_reach)(const double *, const double *, size_t, double);
   best (*find)(const double *, const double *, double *, size_t, double, double);
   void (*raise)(const double *, double, double *, size_t);
+  void (*deviations)(const double *, const double *, const double *, size_t, double, double, double, double *);
   const double *zeros;
   double *out;
   uint64_t *gone;         /* ARACNE in place: a bit of each entry, column by column */
@@ -270,13 +291,9 @@ static void clr_column(const network *w, size_t j, workspace *work)
 {
   (void) work;
   const size_t p = w->job->p;
-  const double *m = w->job->m + j * p;
-  for (size_t i = 0; i < j; i++) {
-    const double above_i = m[i] - w->first[i], above_j = m[i] - w->first[j];
-    const double a = w->second[i] > 0 && above_i > w->rounding ? above_i / w->second[i] : 0;
-    const double b = w->second[j] > 0 && above_j > w->rounding ? above_j / w->second[j] : 0;
-    w->out[i + j * p] = sqrt(a * a + b * b);
-  }
+  double *out = w->out + j * p;
+  w->deviations(w->job->m + j * p, w->first, w->second, j, w->first[j], w->second[j], w->rounding, out);
+  for (size_t i = 0; i < j; i++) out[i] = sqrt(out[i]);
 }
 
 static void relnet_column(const network *w, size_t j, workspace *work)
@@ -513,6 +530,7 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
                 .both_reach = WEFT_VARIANT_HERE(both_reach),
                 .find = WEFT_VARIANT_HERE(find),
                 .raise = WEFT_VARIANT_HERE(raise),
+                .deviations = WEFT_VARIANT_HERE(deviations),
                 .out = out };
   double *zeros, greatest = 0;
   workspace *work;
