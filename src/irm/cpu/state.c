@@ -240,6 +240,7 @@ void irm_change_size(irm_state *state, int mode, int32_t l, int64_t by)
   }
 }
 
+/* Counts node i's links and observed pairs with each active cluster of the other mode into state->profile. */
 void irm_profile_node(irm_state *state, int mode, int64_t i)
 {
   const weft_irm_graph *graph = state->graph;
