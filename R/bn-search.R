@@ -13,14 +13,19 @@
 #'   categorical variables, a node also moves together with its descendants, and every second perturbation reverses an
 #'   edge. This is repeated up to `kicks` times for each of `starts` orders. The search ends earlier if at least two
 #'   starts, and at least half of all starts, have reached the same best score after half of the kicks, or after about
-#'   a second each, measured in scored sets. With 256 numeric nodes or more, all kicks are tried in parallel lanes
-#'   from the same order, one lane for every 16 nodes and at most 64. The moves of each lane are then accepted if they
-#'   do not lower the score. The best parents of a node among any set of preceding nodes are stored in a tree and
-#'   rarely need to be computed again. In addition, all sets of up to 2, 3 or 4 candidates are listed, as far as their
-#'   number allows, because two parents may jointly explain what neither explains alone. For the same reason, parents
-#'   are also selected backwards whenever an order is better than all previous ones, with fewer than 256 numeric nodes
-#'   and no required edges: starting from all preceding candidates of a node, the search repeatedly removes the least
-#'   informative one. Such sets are stored and also used in other orders.
+#'   a second each, measured in work done, not by a clock. With fewer than 256 numeric nodes, "half of the kicks" means
+#'   200, and fewer with more than 100 nodes. Because starts can agree on a wrong order, each start then begins again
+#'   from other random orders, until 20 orders have reached the best score or each start has done the work of about
+#'   half a second. Searches that take longer have one order for each start. They end after 400 kicks (fewer with more
+#'   than 100 nodes), or when the best score has not risen for a quarter of these. With 256 numeric nodes or more, all
+#'   kicks are tried in parallel lanes from the same order, one lane for every 16 nodes and at most 64. The moves of
+#'   each lane are then accepted if they do not lower the score. The best parents of a node among any set of preceding
+#'   nodes are stored in a tree and rarely need to be computed again. In addition, all sets of up to 2, 3 or 4
+#'   candidates are listed, as far as their number allows, because two parents may jointly explain what neither
+#'   explains alone. For the same reason, parents are also selected backwards whenever an order is better than all
+#'   previous ones, with fewer than 256 numeric nodes and no required edges: starting from all preceding candidates of
+#'   a node, the search repeatedly removes the least informative one. Such sets are stored and also used in other
+#'   orders.
 #'
 #'   The candidates of a node are the nodes that a greedy search finds among all nodes, the `candidates` nodes with the
 #'   best scores as its only parent (for categorical variables, also those with the best AIC, because BDeu and the BIC
@@ -102,10 +107,11 @@
 #'   candidates as a named list of names or a matrix \[from, to\]. The default is all nodes if there are up to 255
 #'   numeric or 128 categorical nodes, otherwise 25 for numeric and 30 for categorical variables.
 #' @param control a list of settings that are rarely needed:
-#'   * `starts`: the number of random orders, by default 2 for numeric and 4 for categorical variables.
-#'   * `kicks`: the largest number of random perturbations of each start, by default 400 for up to 128 numeric nodes,
-#'     and otherwise the number of nodes, but at least 200; for categorical nodes, 10 times the number of nodes, at
-#'     least 5,000.
+#'   * `starts`: the number of starts, each from a random order of its own (with fewer than 256 numeric nodes, also from
+#'     further ones), by default 2 for numeric and 4 for categorical variables.
+#'   * `kicks`: the largest number of random perturbations of each start, by default 100,000 for fewer than 256 numeric
+#'     nodes (searches end earlier, see section Search algorithm), otherwise the number of nodes; for categorical nodes,
+#'     10 times the number of nodes, at least 5,000.
 #'   * `completions`, `rounds`: for `na = "em"`, the number of completions of each row (by default 10), and the number
 #'     of networks that complete it (by default 8).
 #' @param seed a whole number; by default, it is drawn from R's generator.
@@ -154,7 +160,7 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   gamma <- check_gamma(gamma %||% (1 / sqrt(p)))
   starts <- check_number(control$starts %||% (if (gauss) 2 else 4), "starts", min = 1, max = 1000, whole = TRUE)
   all <- p <= if (gauss) 255 else 128 # up to these numbers, all are candidates of each other
-  kicks <- control$kicks %||% (if (!gauss) max(5000, 10 * p) else if (p <= 128) 400 else max(200, p))
+  kicks <- control$kicks %||% (if (!gauss) max(5000, 10 * p) else if (p < 256) 1e5 else p)
   kicks <- check_number(kicks, "kicks", min = 0, max = 1e9, whole = TRUE)
   limits <- bn_limits(max_parents %||% (if (gauss) 30 else 6), input$names)
   key <- draw_key(seed)
@@ -209,7 +215,7 @@ check_search_memory <- function(input, score, most, starts, threads) {
   trees <- 19 * (2^14 + min(256 * pairs, max(2^20, 2^24 / shares)) + 16 * pairs + 62 * p) + 64 * p
   cells <- if (gauss) 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
   need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + gauss * min(8 * pairs * (near + 16), 2^30) +
-    shares * trees + starts * (lanes + 1) * (if (gauss) 90 else 215) * p + threads * (cells + 80 * p)
+    shares * trees + starts * (lanes + 1) * (if (gauss) 95 else 220) * p + threads * (cells + 80 * p)
   free <- host_free()
   if (free < 0 || need <= free) return(invisible())
   weft_abort("memory", sprintf("The search needs about %s of memory; %s is available.", bytes_text(need),

@@ -12,9 +12,9 @@
 #include "bn/both/moves.h"
 #include "bn/cpu/search/climb.h"
 
-#define TIE_UNITS 8 /* scores that are equal mathematically may differ by so much */
-#define KICKED 5    /* nodes that a kick moves, at most */
-#define SCANNED 8   /* sorting a node of a list takes as long as scanning 8 nodes of an order */
+#define KICKED 5  /* nodes that a kick moves, at most; */
+#define WIDELY 12 /* a wide one: a random number of 2 to 12 */
+#define SCANNED 8 /* sorting a node of a list takes as long as scanning 8 nodes of an order */
 
 weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                  weft_bn_trees *trees, size_t number, weft_bn_climber *out)
@@ -25,6 +25,7 @@ weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, 
                             .near = near,
                             .trees = trees,
                             .rng = { search->key, (uint32_t) number },
+                            .kept_total = INT64_MIN,
                             .queue = { .p = p } };
   WEFT_TAKE(out->order, mem, p);
   WEFT_TAKE(out->place, mem, p);
@@ -34,6 +35,7 @@ weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, 
   WEFT_TAKE(out->value, mem, p);
   WEFT_TAKE(out->asked_for, mem, p);
   WEFT_TAKE(out->best_order, mem, p);
+  WEFT_TAKE(out->kept_order, mem, p);
   WEFT_TAKE(out->best_value, mem, p);
   WEFT_TAKE(out->best_asked_for, mem, p);
   WEFT_TAKE0(out->is_moved, mem, p);
@@ -98,6 +100,30 @@ void weft_bn_climber_shuffle(weft_bn_climber *climber)
     }
   }
   set_places(climber, 0, p);
+}
+
+void weft_bn_climber_keep(weft_bn_climber *climber)
+{
+  if (climber->best_total <= climber->kept_total) return;
+  climber->kept_total = climber->best_total;
+  memcpy(climber->kept_order, climber->best_order, climber->problem->p * sizeof *climber->kept_order);
+}
+
+void weft_bn_climber_restart(weft_bn_climber *climber, size_t number)
+{
+  climber->rng.stream = (uint32_t) number;
+  climber->draws = 0;
+  weft_bn_queue_clear(&climber->queue);
+  weft_bn_climber_shuffle(climber);
+  weft_bn_queue_clear(&climber->queue);
+  climber->present = 0;
+  climber->total = 0;
+}
+
+void weft_bn_climber_recall(weft_bn_climber *climber)
+{
+  memcpy(climber->order, climber->kept_order, climber->problem->p * sizeof *climber->order);
+  set_places(climber, 0, climber->problem->p);
 }
 
 /* Moves `node` to `to`, a place in the order without it. */
@@ -242,7 +268,7 @@ static int32_t best_place(weft_bn_climber *climber, weft_bn_scorer *scorer, size
     kids += climber->with[w];
     now += climber->value[w];
   }
-  best = now + TIE_UNITS;
+  best = now + WEFT_BN_TIE_UNITS;
   for (size_t k = 0;; k++) { /* between the nodes k - 1 and k of those that matter */
     const int32_t before =
         k ? climber->place[climber->relevant[k - 1]] + 1 - (climber->place[climber->relevant[k - 1]] > own_place) : 0;
@@ -305,9 +331,10 @@ static void kick(weft_bn_climber *climber, weft_bn_scorer *scorer)
 {
   const size_t v = draw_below(climber, climber->problem->p), from = climber->near->start[v],
                offered = climber->near->start[v + 1] - from;
-  size_t node[KICKED] = { v }, count = 1;
+  size_t node[WIDELY] = { v }, count = 1;
   int32_t first = climber->place[v], last = first;
-  for (size_t k = 1; k < KICKED && offered; k++) {
+  const size_t kicked = climber->wide ? 2 + draw_below(climber, WIDELY - 1) : KICKED;
+  for (size_t k = 1; k < kicked && offered; k++) {
     const size_t u = (size_t) climber->near->node[from + draw_below(climber, offered)];
     size_t same = 0;
     while (same < count && node[same] != u) same++;
@@ -411,7 +438,7 @@ static int put_behind(weft_bn_climber *climber, weft_bn_scorer *scorer, size_t v
     set_places(climber, at, p);
     for (size_t k = at; k < p; k++) renew(climber, scorer, (size_t) climber->order[k]);
     if (undo) return 0;
-    if (climber->total > was + TIE_UNITS) break;
+    if (climber->total > was + WEFT_BN_TIE_UNITS) break;
     memcpy(climber->order + at, climber->relevant + at, (p - at) * sizeof *climber->order);
   }
   climber->moves++;
@@ -435,7 +462,7 @@ static int move_families(weft_bn_climber *climber, weft_bn_scorer *scorer)
     const weft_bn_prefix prefix = { climber->stays, bits, 1, -1, 0 };
     climber->asked++;
     const int64_t value = weft_bn_trees_value(climber->trees, scorer, v, prefix, &ignored, NULL, NULL);
-    if (value > climber->value[v] + TIE_UNITS && put_behind(climber, scorer, v)) any = 1;
+    if (value > climber->value[v] + WEFT_BN_TIE_UNITS && put_behind(climber, scorer, v)) any = 1;
   }
   return any;
 }
@@ -506,7 +533,7 @@ static void settle(weft_bn_climber *climber, weft_bn_scorer *scorer)
  * sets and values have been asked for or the climber is done. */
 void weft_bn_climber_advance(weft_bn_climber *climber, weft_bn_scorer *scorer, double portion)
 {
-  const double scored = scorer->scored, from = scored + climber->asked;
+  const double scored = scorer->scored, swept = scorer->swept, from = scored + climber->asked;
   if (climber->stale) value_all(climber, scorer);
   climber->stale = 0;
   while (!climber->done && scorer->scored + climber->asked - from < portion) {
@@ -526,6 +553,7 @@ void weft_bn_climber_advance(weft_bn_climber *climber, weft_bn_scorer *scorer, d
     after_move(climber, scorer, node, was, to);
   }
   climber->scored += scorer->scored - scored;
+  climber->swept += scorer->swept - swept;
 }
 
 void weft_bn_climber_begin(weft_bn_climber *climber, size_t kicks, const uint8_t *grown)

@@ -10,6 +10,9 @@
 #include "bn/cpu/search/queue.h"
 #include "bn/cpu/search/search.h"
 
+/* Scores that are equal mathematically may differ by so much for each node. */
+#define WEFT_BN_TIE_UNITS 8
+
 typedef struct weft_bn_climber {
   const weft_bn_problem *problem;
   const weft_bn_near *near;
@@ -33,6 +36,7 @@ typedef struct weft_bn_climber {
   size_t moved_count, best_moved;
   size_t kicks_left, pause; /* it stops for a while when no more than `pause` are left */
   int lane;
+  int wide;             /* kicks move more nodes */
   int64_t began_total;  /* of the order from which a lane began */
   int local;            /* after a kick: a node that changed is queued, those around it are not */
   int checked;          /* all nodes were tried since anything moved, or need not be */
@@ -44,15 +48,24 @@ typedef struct weft_bn_climber {
   uint8_t *why;            /* p: KID and PARENT, zero between moves */
   int64_t *without, *with; /* p: of a node whose candidate moves */
   /* with categories, for moves of a node with its descendants; NULL elsewhere */
-  int32_t *stays, *parent;     /* p; p x WEFT_BN_MAX_PARENTS */
-  uint8_t *parent_count;       /* p */
-  double moves, asked, scored; /* since it was made */
+  int32_t *stays, *parent; /* p; p x WEFT_BN_MAX_PARENTS */
+  uint8_t *parent_count;   /* p */
+  /* of all orders since it was made */
+  int32_t *kept_order; /* the best one */
+  int64_t kept_total;
+  double moves, asked, scored, swept;
 } weft_bn_climber;
 
 weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                  weft_bn_trees *trees, size_t number, weft_bn_climber *out);
 /* A random order, into which no node has been inserted yet. */
 void weft_bn_climber_shuffle(weft_bn_climber *climber);
+/* Keeps the best order if it is better than the one that it has kept. */
+void weft_bn_climber_keep(weft_bn_climber *climber);
+/* Begins again with a random order, whose stream of draws has this number. */
+void weft_bn_climber_restart(weft_bn_climber *climber, size_t number);
+/* Takes the kept order back, to climb from it. */
+void weft_bn_climber_recall(weft_bn_climber *climber);
 /* Prepares it to climb, and then to use the kicks. `grown` (not NULL): at first, only nodes with new candidates and
  * those around them are queued. */
 void weft_bn_climber_begin(weft_bn_climber *climber, size_t kicks, const uint8_t *grown);

@@ -375,6 +375,7 @@ int weft_bn_trees_thin(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, w
   for (size_t k = from; k < near->start[i + 1]; k++)
     if (comes_before(&prefix, near->node[k])) at[m++] = k - from;
   scorer->scored += (double) m;
+  scorer->swept += (double) m * (double) m * (double) m;
   m = weft_bn_gauss_thin(weft_bn_near_covariances(near, problem, i), at, m, most, factor, scorer->whole);
   if (m < 2) return 0;
   for (size_t k = 0; k < m; k++) set[k] = near->node[from + at[k]];

@@ -18,6 +18,7 @@ typedef struct weft_bn_scorer {
   size_t *required_count; /* p (shared) */
   int thread;
   double scored;
+  double swept; /* Gaussian: steps of sweeping matrices, to thin out parents */
 } weft_bn_scorer;
 
 weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_scorer *out);

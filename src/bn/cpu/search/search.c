@@ -1,8 +1,9 @@
 /* Starts and kicks of a search; see search.h. Starts are independent of each other. With many Gaussian nodes, kicks
  * are tried in lanes (climb.h), several of them at once from the same order, and what they moved is joined in the
  * order of the lanes. Their number depends on the number of nodes alone, so that threads do not matter. With
- * categorical nodes, kicks follow each other: they lead away from an order step by step, which lanes from one order do
- * less well. All climbing is done in portions, between which R is asked whether to go on. */
+ * other nodes, kicks follow each other: they lead away from an order step by step, which lanes from one order do less
+ * well. Starts among few Gaussian nodes have several orders, one after the other, while that is cheap. All climbing is
+ * done in portions, between which R is asked whether to go on. */
 #include <math.h>
 #include <string.h>
 #include "bn/cpu/search/candidates.h"
@@ -15,7 +16,15 @@
 #define NODES_A_LANE 16 /* kicks that are near each other hinder each other */
 #define ROUNDS_APART 20 /* in which starts without lanes use their kicks up, */
 #define FEW_KICKS 20    /* a start has fewer kicks than this in a round */
-#define ENOUGH 1e9      /* nanoseconds of scoring */
+#define ENOUGH 1e9      /* nanoseconds of work */
+#define CHEAP 9e8       /* nanoseconds of work for which a start among few Gaussian nodes goes on */
+#define SET_NS 100      /* for a Gaussian set, */
+#define VALUE_NS 200    /* a value that is asked for, */
+#define SWEEP_NS 0.5    /* and a step of thinning out; all are upper bounds, since machines may be busy */
+#define FIRST_KICKS 400 /* of the first order among few Gaussian nodes, */
+#define OF_NODES 40000  /* or this over the number of nodes, if that is less */
+#define KICKS_AGAIN 4   /* for each node, of a later order */
+#define OFTEN 20        /* orders that reach the best score */
 #define ROUNDS 48       /* in which the kicks are used up, if each lane has more than one in a round */
 
 typedef struct search_run {
@@ -82,49 +91,131 @@ static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks, const
   return climb(ctx, run, run->search->starts);
 }
 
+/* What a start has done so far, in nanoseconds of one thread: counted, since networks must not depend on a clock. */
+static double work_of(const search_run *run, const weft_bn_climber *climber)
+{
+  const weft_bn_problem *problem = run->search->problem;
+  return weft_bn_gauss(problem) ? SET_NS * climber->scored + VALUE_NS * climber->asked + SWEEP_NS * climber->swept
+                                : (double) problem->n * climber->scored;
+}
+
+static double largest_work(const search_run *run)
+{
+  double most = 0;
+  for (size_t t = 0; t < run->search->starts; t++) most = fmax(most, work_of(run, &run->climbers[t]));
+  return most;
+}
+
+static int few_numbers(const search_run *run)
+{
+  return weft_bn_gauss(run->search->problem) && run->search->problem->p < WEFT_BN_FEW_NODES;
+}
+
+static int64_t best_total(const search_run *run)
+{
+  int64_t best = INT64_MIN;
+  for (size_t t = 0; t < run->search->starts; t++)
+    if (run->climbers[t].best_total > best) best = run->climbers[t].best_total;
+  return best;
+}
+
 /* Whether two starts, and at least half of them, have the best score of all, after half of the kicks or, where kicks
  * take long, after each start has done enough. */
-static int starts_agree(const search_run *run, size_t left)
+static int starts_agree(const search_run *run, size_t used, size_t least)
 {
-  const weft_bn_search *search = run->search;
-  const double each = weft_bn_gauss(search->problem) ? 100 : (double) search->problem->n; /* of a set, in nanoseconds */
-  int64_t best = INT64_MIN;
+  const size_t starts = run->search->starts;
+  const int64_t best = best_total(run);
   size_t have = 0;
   double done = INFINITY;
-  for (size_t t = 0; t < search->starts; t++) {
-    best = run->climbers[t].best_total > best ? run->climbers[t].best_total : best;
-    done = fmin(done, each * run->climbers[t].scored);
-  }
-  for (size_t t = 0; t < search->starts; t++) have += run->climbers[t].best_total == best;
-  return have > 1 && 2 * have >= search->starts && (2 * left <= search->kicks || done > ENOUGH);
+  for (size_t t = 0; t < starts; t++) done = fmin(done, work_of(run, &run->climbers[t]));
+  for (size_t t = 0; t < starts; t++) have += run->climbers[t].best_total == best;
+  return have > 1 && 2 * have >= starts && (2 * used >= least || done > ENOUGH);
 }
 
 /* Lets all starts go on until no more than `pause` of `left` kicks are left. */
 static weft_status resume_all(weft_ctx *ctx, search_run *run, size_t left, size_t pause)
 {
+  const int wide = few_numbers(run) && largest_work(run) < CHEAP;
   for (size_t start = 0; start < run->search->starts; start++) {
     run->climbing[start] = &run->climbers[start];
+    run->climbers[start].wide = wide;
     weft_bn_climber_resume(run->climbing[start], left, pause);
   }
   return climb(ctx, run, run->search->starts);
 }
 
 /* In rounds, after which the starts are compared: two that came to the same score from different orders need no more
- * kicks. */
-static weft_status kick_until_agreed(weft_ctx *ctx, search_run *run)
+ * kicks. If they do not agree, they go on after `least` kicks only while that is cheap; what is not cheap ends after
+ * half of these, too, when the best score has not risen for a quarter of them. */
+static weft_status kick_until_agreed(weft_ctx *ctx, search_run *run, size_t least, size_t *used)
 {
   weft_status st = WEFT_OK;
-  const size_t kicks = run->search->kicks, share = kicks / ROUNDS_APART, each = share > FEW_KICKS ? share : FEW_KICKS;
-  run->kicks = kicks;
+  const size_t most = run->search->kicks, share = least / ROUNDS_APART, each = share > FEW_KICKS ? share : FEW_KICKS;
+  run->kicks = least;
   for (size_t start = 0; start < run->search->starts; start++)
-    weft_bn_climber_begin(&run->climbers[start], kicks, NULL);
-  for (size_t left = kicks, pause; left; left = pause) {
-    pause = left > each ? left - each : 0;
-    WEFT_TRY(resume_all(ctx, run, left, pause));
-    if (!pause || !starts_agree(run, pause)) continue;
-    WEFT_TRY(resume_all(ctx, run, 0, 0));
-    break;
+    weft_bn_climber_begin(&run->climbers[start], least, NULL);
+  int64_t best = INT64_MIN;
+  for (size_t risen = *used = 0; *used < most;) {
+    const size_t more = most - *used < each ? most - *used : each;
+    const size_t rest = *used + more < least ? least - *used - more : 1;
+    WEFT_TRY(resume_all(ctx, run, rest + more, rest));
+    *used += more;
+    const int64_t now = best_total(run);
+    if (now > best) risen = *used;
+    best = now;
+    if (starts_agree(run, *used, least)) break;
+    const double work = largest_work(run);
+    if (least < most && *used >= least && (work > CHEAP || (work > CHEAP / 3 && work <= CHEAP / 2))) break;
+    if (least < most && 2 * *used >= least && 4 * (*used - risen) >= least && work > ENOUGH) break;
   }
+  WEFT_TRY(resume_all(ctx, run, 0, 0));
+done:
+  return st;
+}
+
+/* Few Gaussian nodes: all starts begin again from other orders, until the best score was reached often, or kicks or
+ * cheap work are used up; then each takes the best of its orders. Starts that agree may agree on a wrong one. */
+static weft_status begin_again(weft_ctx *ctx, search_run *run, size_t used)
+{
+  weft_status st = WEFT_OK;
+  const size_t starts = run->search->starts, p = run->search->problem->p, kicks = run->search->kicks;
+  const int64_t tie = (int64_t) (WEFT_BN_TIE_UNITS * p);
+  int64_t best = INT64_MIN;
+  size_t reached = 0, orders = 1;
+  run->kicks = 0;
+  for (;; orders++) {
+    for (size_t t = 0; t < starts; t++) {
+      const int64_t total = run->climbers[t].total;
+      weft_bn_climber_keep(&run->climbers[t]);
+      if (total - tie > best) reached = 0;
+      if (total > best) best = total;
+      reached += total >= best - tie;
+    }
+    const size_t more = KICKS_AGAIN * p < kicks - used ? KICKS_AGAIN * p : kicks - used;
+    if (reached >= OFTEN || !more || largest_work(run) * (double) (orders + 1) > CHEAP * (double) orders) break;
+    for (size_t t = 0; t < starts; t++) {
+      weft_bn_climber_restart(&run->climbers[t], orders * starts + t);
+      weft_bn_climber_begin(&run->climbers[t], more, NULL);
+      run->climbing[t] = &run->climbers[t];
+    }
+    used += more;
+    WEFT_TRY(climb(ctx, run, starts));
+  }
+  for (size_t t = 0; t < starts; t++) weft_bn_climber_recall(&run->climbers[t]);
+  WEFT_TRY(climb_all(ctx, run, 0, NULL));
+done:
+  return st;
+}
+
+static weft_status kick_apart(weft_ctx *ctx, search_run *run)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_search *search = run->search;
+  const size_t p = search->problem->p, few = p < OF_NODES / FIRST_KICKS ? FIRST_KICKS : OF_NODES / p;
+  const int again = few_numbers(run);
+  size_t used;
+  WEFT_TRY(kick_until_agreed(ctx, run, again && few < search->kicks ? few : search->kicks, &used));
+  if (again) WEFT_TRY(begin_again(ctx, run, used));
 done:
   return st;
 }
@@ -286,7 +377,7 @@ weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft
   WEFT_TRY(widen_all(ctx, &run, &mem, out));
   if (search->kicks) {
     run.to = 0.9;
-    WEFT_TRY(run.lane_count ? kick_in_lanes(ctx, &run) : kick_until_agreed(ctx, &run));
+    WEFT_TRY(run.lane_count ? kick_in_lanes(ctx, &run) : kick_apart(ctx, &run));
     WEFT_TRY(widen_all(ctx, &run, &mem, out));
   }
   for (size_t t = 0; t < search->starts; t++) {
