@@ -37,7 +37,7 @@ bn_read <- function(file, format = NULL) {
     }
   }
   format <- check_choice(format, names(bn_formats), "format")
-  tokens <- bn_tokens(read_text(file), bn_formats[[format]]$words, file)
+  tokens <- bn_tokens(read_text(file), bn_formats[[format]], file)
   memory_errors(network_of(read_parts(tokens, bn_formats[[format]]), tokens))
 }
 
@@ -52,13 +52,14 @@ read_text <- function(file) {
 
 # ---- tokens ----
 
-# A reader of the words, quoted strings and signs of a file, one after another. `word`: what else may be in a word.
-bn_tokens <- function(text, word, file) {
-  at <- gregexpr(sprintf("/[*][\\s\\S]*?[*]/|//[^\n]*|%%[^\n]*|\"[^\"]*\"|%s|\\S", word), text, perl = TRUE)[[1L]]
+# A reader of the words, quoted strings and signs of a file, one after another.
+bn_tokens <- function(text, format, file) {
+  comment <- paste0("/[*][\\s\\S]*?[*]/|//[^\n]*", format$comment)
+  at <- gregexpr(sprintf("%s|\"[^\"]*\"|%s|\\S", comment, format$words), text, perl = TRUE)[[1L]]
   token <- if (at[1L] > 0) regmatches(text, list(at))[[1L]] else character()
   breaks <- gregexpr("\n", text, fixed = TRUE)[[1L]]
   line <- findInterval(as.integer(at), breaks[breaks > 0]) + 1L
-  kept <- !grepl("^(/[*]|//|%)", token)
+  kept <- !grepl(sprintf("^(%s)", comment), token, perl = TRUE)
   reader <- list2env(list(token = token[kept], line = line[kept], at = 1L, file = file))
   reader$quoted <- grepl("^\"", reader$token)
   reader$value <- gsub("^\"|\"$", "", reader$token)
@@ -125,7 +126,7 @@ take_family <- function(r) {
   names <- take_until(r, ")")
   names <- names[names != "|"]
   if (!length(names)) fail_at(r, "a node is expected", line)
-  list(child = names[1L], parents = names[-1L], line = line, rows = list())
+  list(child = names[1L], parents = names[-1L], line = line)
 }
 
 # ---- the formats: words of a file's parts, and what reads a node's states and a row of a node's table ----
@@ -147,8 +148,9 @@ read_parts <- function(r, format) {
       })
     } else if (kind == format$family) {
       family <- take_family(r)
-      in_block(r, function() family <<- format$take_row(r, family))
-      families <- c(families, list(family))
+      rows <- list()
+      in_block(r, function() rows[[length(rows) + 1L]] <<- format$take_row(r, family))
+      families <- c(families, list(c(family, list(rows = rows))))
     } else fail_at(r, sprintf("`%s` is not allowed in %s", kind, format$name), line)
   }
   list(states = states, families = families)
@@ -166,11 +168,6 @@ in_braces <- function(r) {
   take_until(r, "}")
 }
 
-add_row <- function(family, given, values, line) {
-  family$rows <- c(family$rows, list(list(given = given, values = values, line = line)))
-  family
-}
-
 bif_row <- function(r, family) {
   line <- r$line[r$at]
   if (sees(r, "(")) {
@@ -178,14 +175,14 @@ bif_row <- function(r, family) {
     given <- take_until(r, ")")
   } else {
     word <- tolower(take(r))
-    if (word == "property") { take_until(r, ";"); return(family) }
+    if (word == "property") { take_until(r, ";"); return(NULL) }
     if (!word %in% c("table", "default")) fail_at(r, sprintf("`%s` is not allowed in a probability block", word), line)
     if (word == "table" && length(family$parents)) {
       fail_at(r, "a node with parents needs a row for each combination of their states, not `table`", line)
     }
     given <- if (word == "default") NULL else character()
   }
-  add_row(family, given, take_numbers(r, ";"), line)
+  list(given = given, values = take_numbers(r, ";"), line = line)
 }
 
 dsc_row <- function(r, family) {
@@ -196,22 +193,21 @@ dsc_row <- function(r, family) {
     given <- as.integer(round(take_numbers(r, ")"))) + 1L # states by their numbers, from 0
     take_sign(r, ":")
   }
-  add_row(family, given, take_numbers(r, ";"), line)
+  list(given = given, values = take_numbers(r, ";"), line = line)
 }
 
 # All of a node's table at once: the child's states vary fastest.
 net_table <- function(r, family) {
   if (tolower(take(r)) != "data") {
     take_until(r, ";")
-    return(family)
+    return(NULL)
   }
   take_sign(r, "=")
   line <- r$line[r$at]
   words <- take_until(r, ";")
   numbers <- suppressWarnings(as.numeric(words[!words %in% c("(", ")")])) # nesting repeats what the order says
   if (anyNA(numbers)) fail_at(r, "a number is expected in `data`", line)
-  family$rows <- NULL
-  add_row(family, NA, numbers, line)
+  list(given = NA, values = numbers, line = line)
 }
 
 bn_formats <- list(
@@ -224,7 +220,8 @@ bn_formats <- list(
     }
   ),
   net = list(
-    name = "NET", words = "[^][(){}|,;=\"\\s]+", head = "net", node = "node", states = "states", stop = TRUE,
+    name = "NET", words = "[^][(){}|,;=\"\\s]+", comment = "|%[^\n]*", head = "net", node = "node",
+    states = "states", stop = TRUE,
     family = "potential", take_row = net_table,
     skip_head = function(r) {
       take_sign(r, "{")

@@ -47,6 +47,12 @@ test_that("a network is the same from each format, its parents in the order of t
   expect_identical(read_lines(bif_lines, "bif", "\r\n"), bif)
 })
 
+test_that("a percent sign begins a comment in NET, and is a sign like others in BIF", {
+  bif <- read_lines(sub("yes", "%5", bif_lines, fixed = TRUE), "bif")
+  expect_identical(bif$labels$a, c("%5", "no"))
+  expect_identical(unname(bif$nodes$c$probability), unname(read_lines(bif_lines, "bif")$nodes$c$probability))
+})
+
 test_that("what is read can be sampled, and learned again", {
   fit <- read_lines(bif_lines, "bif")
   d <- bn_sample(fit, 4000, seed = 1)
