@@ -15,7 +15,10 @@
 #'
 #' An edge represents dependence given the variables in the data, and a path is a chain of such edges. The
 #' probabilities are valid if the model is correct and there are no hidden common causes; otherwise they are too high,
-#' as for [bn_exact()].
+#' as for [bn_exact()]. In linear networks of 20 nodes, paths with a probability of at least 0.8 had a mean of 0.97, and
+#' 89 % existed; with half of the nodes hidden, the mean was 0.95 and 60 % existed. Of the pairs said to belong to each
+#' other's Markov blanket, nearly all did: 100 % and 98 %. With effects that were no lines, 83 % did, and 55 % of the
+#' paths existed (`inst/bench/bn-calibration.R`).
 #'
 #' @param fit an object returned by `bn_exact(posterior = "dag")`, or [bn_learn()] with the target `"sum"` or
 #'   `"uniform"`.

@@ -6,6 +6,7 @@
 #   WEFT_BN_NETWORKS=folder [WEFT_SUMU_PYTHON=python] Rscript inst/bench/bn-repository.R [rows = 5000]
 #     [sampled = alarm] [seed = 1]
 #   WEFT_BN_NETWORKS=folder[:folder] Rscript inst/bench/bn-repository.R files [rows = 1000] [seed = 1]
+#   Rscript inst/bench/bn-repository.R independent: edges that bn_search() finds among 20 independent columns
 # A folder has files .bif, .net or .dsc, compressed or not, .rds of bnlearn's `bn.fit`, or .json of linear Gaussian
 # networks (as in the wheel of Python's pgmpy). `sampled` names the one on which samplers are compared, on its first
 # 1,000 rows; WEFT_SUMU_PYTHON is a Python that has sumu. "files" reads, learns and scores each network: the score of
@@ -16,6 +17,19 @@
 suppressPackageStartupMessages(library(weft))
 source("inst/bench/bench.R")
 given <- commandArgs(TRUE)
+if (identical(given, "independent")) {
+  for (levels in c(3, 10)) for (rows in c(50, 200, 1000)) {
+    edges <- vapply(1:3, function(seed) {
+      set.seed(seed)
+      x <- as.data.frame(lapply(1:20, function(j) factor(sample(levels, rows, TRUE), seq_len(levels))),
+                         col.names = sprintf("v%d", 1:20))
+      vapply(c("bdeu", "bic"), function(score) sum(bn_search(x, score, seed = 1, run = weft_run(threads = 1))$dag), 0)
+    }, c(bdeu = 0, bic = 0))
+    cat(sprintf("%2d levels, %4d rows: BDeu %.1f edges, BIC %.1f\n", levels, rows, mean(edges["bdeu", ]),
+                mean(edges["bic", ])))
+  }
+  quit()
+}
 only_files <- length(given) > 0L && given[1L] == "files"
 if (only_files) given <- c(if (length(given) > 1L) given[2L] else 1000, "", given[-(1:2)])
 n <- if (length(given)) as.numeric(given[1L]) else 5000
