@@ -44,12 +44,12 @@
 #'   | | bdeu, subsamples | .084 | .91 | .76 | 1.00 | .77 | .71 |
 #'
 #'   With subsamples, edges and directions of the linear networks and of expression were correct about as often as
-#'   stated, or more often. If nodes are hidden in a network of categories, or effects are not linear, the probabilities
-#'   are too high even with subsamples. Read these edges as dependence given these variables: this was correct for 95 to
-#'   100 % of them. If half of the nodes are hidden and effects are not linear, few edges reach 0.8: without subsamples,
-#'   35 % of them were correct, and 85 % join dependent nodes. Do not trust the directions from a score of categories for
-#'   numeric data in bins: in linear networks, their stated probabilities were 0.8 on average, but 60 % of the directions
-#'   were correct, with or without subsamples.
+#'   stated, or more often. If nodes are hidden in a network of categories, or effects are not linear, the
+#'   probabilities are too high even with subsamples. Read these edges as dependence given these variables: this was
+#'   correct for 95 to 100 % of them. If half of the nodes are hidden and effects are not linear, few edges reach 0.8:
+#'   without subsamples, 35 % of them were correct, and 85 % join dependent nodes. Do not trust the directions from a
+#'   score of categories for numeric data in bins: in linear networks, their stated probabilities were 0.8 on average,
+#'   but 60 % of the directions were correct, with or without subsamples.
 #'
 #'   The network is also closer to the true network. Its mean distance between equivalence classes was 12.7 (20 of 100
 #'   genes, 200 samples) and 11.7 (20 of 200 genes, 500 samples) over 6 data sets each. The distance was 18.8 and 15.3
