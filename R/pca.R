@@ -9,6 +9,15 @@
 #' is U diag(d), and `sdev` is d / sqrt(max(1, n - 1)), each for k components. Each component's loading with the largest
 #' absolute value is positive.
 #'
+#' With `na = "em"`, the fit ends when fitted values of missing cells move by at most `tolerance` standard deviations of
+#' their column, and are within about 100 times as much of where they end. A least-squares fit need not exist: if `k` is
+#' large for data with much noise, a value fitted to a missing cell can grow without end, while the fit to the known
+#' values improves by less and less. It has then grown to 50 standard deviations, in a row of ordinary known values: EM
+#' stops, with `converged` `FALSE` and `residual` `Inf`, and there is a warning of class `weft_warning_undetermined`.
+#' There also is one if a row, a column or all of `x` has fewer known values than the components have free numbers. In
+#' both cases, and after a warning of class `weft_warning_convergence`, fitted values depend on where EM started and
+#' stopped, and may differ between machines: use a smaller `k`, or remove the rows or columns that are named.
+#'
 #' `vignette("components-of-wide-data")` describes methods, accuracy, missing values, devices and ranks.
 #'
 #' @param x numeric data with samples in rows: a matrix, a data frame, a sparse Matrix (never made dense), or a list of
@@ -122,7 +131,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
     if (!is.null(run$devices) && length(on) > 1L) {
       abort_input("`x` must be complete for several `devices`.", x = "It has missing values.")
     }
-    check_rows_seen(source, control)
+    source$seen <- check_rows_seen(source, control)
     solved <- memory_errors(pca_missing(source, moments, method, na, job, settings, control))
   } else {
     form <- pca_form(moments, center, scale, weights, col_weights, rows)
@@ -218,15 +227,17 @@ check_moments <- function(moments, source) {
   }
 }
 
-# A row without any value would count for the standard deviations, and stand in the middle of the scores.
+# How many values of each row are known. A row without any would count for the standard deviations, and stand in the
+# middle of the scores.
 check_rows_seen <- function(source, control) {
   if (!source$kind %in% c("dense", "resident")) {
     abort_input("Missing values need an ordinary matrix or data frame.",
                 x = sprintf("`x` is %s.", kind_in_words(source$kind)),
                 i = if (source$kind == "genotypes") "`na = \"mean\"` replaces them by the mean of their variant.")
   }
-  empty <- which(.Call(C_weft_pca_seen, native_source(source), control) == 0)
-  if (!length(empty)) return(invisible())
+  seen <- .Call(C_weft_pca_seen, native_source(source), control)
+  empty <- which(seen == 0)
+  if (!length(empty)) return(seen)
   abort_input("Every row of `x` must have an observed value.", x = sprintf(
     "All values of %s are missing.", label_some((source$row_names %||% seq_len(source$n))[empty])),
     i = "Remove it.")
@@ -309,12 +320,16 @@ warn_constant <- function(names) {
 
 warn_about <- function(fit, k, constant, source) {
   if (any(constant)) warn_constant((source$names %||% seq_along(constant))[constant])
-  if (!all(fit$converged)) {
-    late <- which(!fit$converged)
+  late <- which(!fit$converged)
+  if (length(late) && !any(is.infinite(fit$residual))) {
     weft_warn("convergence", sprintf("%s did not converge to `tolerance` in %d iterations.",
                                      label_some(paste0("PC", late)), max(fit$iterations[late])),
-              i = paste("See `converged` and `residual` in the result; raise `max_iterations` or",
-                        "`tolerance` in `control`."))
+              i = if (fit$method == "em") {
+                paste("Fitted values may be far from where they end. Use a smaller `k`, which is determined better, or",
+                      "raise `max_iterations` in `control`.")
+              } else {
+                "See `converged` and `residual` in the result; raise `max_iterations` or `tolerance` in `control`."
+              })
   }
   if (fit$rank < k) {
     weft_warn("rank",

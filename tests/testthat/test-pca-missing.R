@@ -104,6 +104,63 @@ test_that("gaps in a row of weight 0 change nothing but its own scores", {
                tolerance = 1e-7)
 })
 
+# A component that is nearly one gap alone fits the known values of its row and column the better the longer it is.
+test_that("fits that grow without end are told, and end the search", {
+  set.seed(30)
+  x <- matrix(rnorm(2000 * 100), 2000) %*% diag(0.97^(1:100))
+  x[sample(length(x), 20000)] <- NA
+  rownames(x) <- paste0("r", 1:2000)
+  for (backend in test_backends()) {
+    expect_warning(fit <- pca(x, 5, na = "em", seed = 1, run = backend), "grows without end",
+                   class = "weft_warning_undetermined")
+    expect_false(any(fit$converged))
+    expect_identical(fit$residual, rep(Inf, 5))
+    expect_lt(fit$iterations[1], 3000)
+    expect_output(print(fit), "Did not converge")
+  }
+  heavy <- outer(c(30, rnorm(29)), rnorm(12)) + 0.01 * rnorm(360) # far from other rows, as its known values are
+  heavy[cbind(c(1, 1, 5, 9), c(2, 7, 3, 2))] <- NA
+  expect_no_warning(fit <- pca(heavy, 1, na = "em", seed = 1))
+  expect_true(all(fit$converged))
+})
+
+test_that("fewer known values than a row, a column or the whole needs are told", {
+  set.seed(31)
+  x <- matrix(rnorm(30 * 6), 30, dimnames = list(paste0("r", 1:30), letters[1:6]))
+  quietly <- list(max_iterations = 20)
+  told <- function(x, k, ...) {
+    out <- NULL
+    withCallingHandlers(pca(x, k, na = "em", seed = 1, control = quietly, ...), weft_warning = function(w) {
+      if (inherits(w, "weft_warning_undetermined")) out <<- conditionMessage(w)
+      invokeRestart("muffleWarning")
+    })
+    out
+  }
+  row <- replace(x, cbind(4, 1:5), NA)
+  expect_match(told(row, 2), "fewer than 2 in row `r4`")
+  expect_null(told(row, 1))
+  column <- replace(x, cbind(1:28, 3), NA)
+  expect_match(told(column, 2), "fewer than 3 in column `c`")
+  expect_null(told(column, 2, center = FALSE))
+  expect_match(told(replace(x, cbind(1:30, rep(1:6, 5)), NA), 5), "150 for 156 free numbers")
+  weighted <- rep(c(1, 0), c(20, 10))
+  late <- replace(x, cbind(1:19, 3), NA) # rows of weight 0 do not count
+  expect_match(told(late, 2, weights = weighted), "fewer than 3 in column `c`")
+  expect_null(told(late, 2))
+})
+
+test_that("EM ends near where its fits end, however slow it is", {
+  set.seed(32)
+  for (times in 1:6) { # two components in noise that is nearly as long
+    x <- matrix(rnorm(25 * 8), 25) %*% diag(0.7^(1:8))
+    x[sample(200, 12)] <- NA
+    fit <- suppressWarnings(pca(x, 2, na = "em", seed = 1))
+    if (!all(fit$converged)) next
+    further <- suppressWarnings(pca(x, 2, na = "em", seed = 1, control = list(tolerance = 1e-11)))
+    expect_lt(max(abs(fitted(fit) - fitted(further))), 2e-5 * sd(x, na.rm = TRUE))
+  }
+})
+
 # Noise of 70 columns: two vectors that are nearly as long as others take so many readings that a Gram matrix follows.
 noise_with_gaps <- function(n = 300, p = 70) {
   x <- matrix(rnorm(n * p), n) %*% diag(10^seq(-1, 1, length.out = p)[sample(p)]) + 100

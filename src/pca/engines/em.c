@@ -7,7 +7,9 @@
  *   g - sum_j c_j (g_j - g_j-1),   c: the least squares of |r - sum_j c_j (r_j - r_j-1)|,   r = g - x over the spread
  *
  * where x were the gaps and g their fits. EM never increases what is left of the observed squares. Where that does, the
- * gaps go back to the last fits, and acceleration rests for some steps.
+ * gaps go back to the last fits, and acceleration rests for some steps. The same differences show how slow EM is: it
+ * ends when the fits are near where they end, not when they move little. A fit that moves without end is told by its
+ * size (runs_away()).
  *
  * The matrix stays in one space, in which only gaps change (refill()). The moments of columns follow from sums of these
  * changes. Where that takes less (choose_squares()), components are found on the Gram matrix, by filtering the vectors
@@ -24,10 +26,13 @@
 #define DEPTH 10          /* differences kept */
 #define NEAR 0.02         /* the change of a cell from which on acceleration pays */
 #define LONGEST_REST 16   /* steps of plain EM after fills that were worse */
-#define MIN_PIVOT 1e-10   /* of a difference against newer ones, both of length 1 */
+#define MIN_PIVOT 1e-6    /* of a difference against newer ones, both of length 1; far above its rounding */
 #define BETWEEN_POLLS 4e6 /* cells */
 #define PART 8192         /* gaps that a thread takes at once */
 #define TOO_LONG 5        /* readings of X in a step from which on a Gram matrix takes less time */
+#define FADES 1.05        /* growth in a step of what is remembered of slow ones */
+#define AHEAD 100         /* tolerances that fits may be from where they end; their last step is at most one */
+#define TOO_FAR 50        /* spreads from its column's mean at which a fit has run away, in a row of ordinary values */
 
 typedef struct {
   weft_ctx *ctx;
@@ -48,11 +53,12 @@ typedef struct {
   double *start;                 /* the loadings found before */
   double *scores, *loads;        /* k × n, k × p: in the units of the data */
   double *fit, *moved;           /* of the gaps: their fits, and the changes over the spread */
-  double *of_column;             /* the largest of a column's changes, and the sum of their squares */
+  double *of_column;             /* the largest of a column's changes, the sum of their squares, the farthest fit */
   size_t depth, used, newest;    /* differences: room for them, how many there are, where the last is */
   double *by_fit, *by_moved;     /* gaps × depth */
   double *last_fit, *last_moved; /* of the step before */
   int known;                     /* there was one */
+  double part;                   /* of the gaps' distance from where they end: what a slow step takes of it */
   double products[DEPTH * DEPTH];
 } em_space;
 
@@ -170,7 +176,7 @@ static weft_status open_em(em_space *state, weft_arena *mem)
   WEFT_TAKE(state->loads, mem, p * k);
   WEFT_TAKE(state->fit, mem, gaps);
   WEFT_TAKE(state->moved, mem, gaps);
-  WEFT_TAKE(state->of_column, mem, 2 * p);
+  WEFT_TAKE(state->of_column, mem, 3 * p);
   state->depth = em->fall >= 0 ? 0 : DEPTH; /* how soon a fall is small says something about plain EM alone */
   if (have > 0 && 16.0 * (double) gaps * (double) state->depth > 0.25 * have)
     state->depth = (size_t) (0.25 * have / (16.0 * (double) gaps));
@@ -251,19 +257,22 @@ static void project_row(em_space *state, size_t i, double *scores)
   }
 }
 
-/* The largest change of the gaps of column j, and the sum of squares of their changes in the units of X. */
+/* The largest change of the gaps of column j, the sum of squares of their changes in the units of X, and the fit that
+ * is farthest from the column's mean. */
 static void sum_column(em_space *state, size_t j)
 {
   const weft_pca_em *em = state->em;
   const double unit = em->spread[j] * em->made->factor[j];
-  double change = 0, squares = 0;
+  double change = 0, squares = 0, farthest = 0;
   for (size_t g = state->first[j]; g < state->first[j + 1]; g++) {
     const double scaled = state->moved[g] * unit * (em->row ? em->row[state->row[g]] : 1);
     change = fmax(change, fabs(state->moved[g]));
     squares += scaled * scaled;
+    farthest = fmax(farthest, fabs(state->fit[g] - state->mean[j]));
   }
-  state->of_column[2 * j] = change;
-  state->of_column[2 * j + 1] = squares;
+  state->of_column[3 * j] = change;
+  state->of_column[3 * j + 1] = squares;
+  state->of_column[3 * j + 2] = farthest / em->spread[j];
 }
 
 /* The gaps' fits, and by how much they move. *change: the largest, over the spread; *squares: the sum of squares in
@@ -305,42 +314,89 @@ static weft_status fit_gaps(em_space *state, double *change, double *squares)
   for (int64_t j = 0; j < (int64_t) p; j++) sum_column(state, (size_t) j);
   *change = *squares = 0;
   for (size_t j = 0; j < p; j++) {
-    *change = fmax(*change, state->of_column[2 * j]);
-    *squares += state->of_column[2 * j + 1];
+    *change = fmax(*change, state->of_column[3 * j]);
+    *squares += state->of_column[3 * j + 1];
   }
 done:
   return st;
+}
+
+/* The root mean square of row i's known values, in spreads of their columns. */
+static double reach_of_row(const em_space *state, size_t i)
+{
+  const weft_pca_em *em = state->em;
+  double sum = 0, known = 0;
+  for (size_t j = 0; j < em->p; j++) {
+    const double value = em->x[i + j * em->n];
+    if (isnan(value)) continue;
+    const double scaled = (value - state->mean[j]) / em->spread[j];
+    sum += scaled * scaled;
+    known++;
+  }
+  return sqrt(sum / fmax(1, known));
+}
+
+/* Whether a fit is out of all proportion to the known values of its row and column. Such a fit mostly has no end: a
+ * component that is nearly one gap alone costs no observed square, and the longer it is, the better its small rest fits
+ * the known values of the gap's row and column. Their squares then have an infimum that no fit reaches. */
+static int runs_away(const em_space *state)
+{
+  const weft_pca_em *em = state->em;
+  for (size_t j = 0; j < em->p; j++) {
+    if (state->of_column[3 * j + 2] <= TOO_FAR) continue;
+    for (size_t g = state->first[j]; g < state->first[j + 1]; g++) {
+      const double far = fabs(state->fit[g] - state->mean[j]) / (TOO_FAR * em->spread[j]);
+      if (far <= 1) continue;
+      const double reach = reach_of_row(state, (size_t) state->row[g]);
+      if (far > fmax(1, reach * reach)) return 1;
+    }
+  }
+  return 0;
 }
 
 /* ---- acceleration ---- */
 
 static size_t place(const em_space *state, size_t age) { return (state->newest + state->depth - age) % state->depth; }
 
+/* What column j adds to the differences; returns the squares of the change of what its gaps were filled with. */
+static double remember_column(em_space *state, size_t j, double *fits, double *moves)
+{
+  double squares = 0;
+  for (size_t g = state->first[j]; g < state->first[j + 1]; g++) {
+    if (fits) {
+      fits[g] = state->fit[g] - state->last_fit[g];
+      moves[g] = state->moved[g] - state->last_moved[g];
+      const double filled = fits[g] / state->em->spread[j] - moves[g];
+      squares += filled * filled;
+    }
+    state->last_fit[g] = state->fit[g];
+    state->last_moved[g] = state->moved[g];
+  }
+  return squares;
+}
+
 /* The step joins the differences. */
 static weft_status remember(em_space *state)
 {
   weft_status st = WEFT_OK;
-  const size_t gaps = state->em->gaps;
-  const int threads = weft_threads_worth(state->ctx->threads, (double) gaps);
-  double products[DEPTH];
+  const size_t gaps = state->em->gaps, p = state->em->p;
+  double *fits = NULL, *moves = NULL, products[DEPTH], filled = 0;
   if (state->known) {
     state->newest = state->used ? (state->newest + 1) % state->depth : 0;
     if (state->used < state->depth) state->used++;
-    double *fits = state->by_fit + state->newest * gaps, *moves = state->by_moved + state->newest * gaps;
-    WEFT_PARALLEL_FOR(threads, static)
-    for (int64_t g = 0; g < (int64_t) gaps; g++) {
-      fits[g] = state->fit[g] - state->last_fit[g];
-      moves[g] = state->moved[g] - state->last_moved[g];
-    }
+    fits = state->by_fit + state->newest * gaps;
+    moves = state->by_moved + state->newest * gaps;
+  }
+  WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, 2 * (double) gaps), static)
+  for (int64_t j = 0; j < (int64_t) p; j++) state->of_column[3 * j] = remember_column(state, (size_t) j, fits, moves);
+  if (state->known) {
     const weft_view all = weft_view_plain(state->by_moved, gaps, 1), one = weft_view_plain(moves, gaps, 0);
     WEFT_TRY(weft_product(state->ctx, state->used, 1, gaps, 1, &all, &one, 0, products, state->used, 0));
     for (size_t i = 0; i < state->used; i++)
       state->products[i + state->newest * DEPTH] = state->products[state->newest + i * DEPTH] = products[i];
-  }
-  WEFT_PARALLEL_FOR(threads, static)
-  for (int64_t g = 0; g < (int64_t) gaps; g++) {
-    state->last_fit[g] = state->fit[g];
-    state->last_moved[g] = state->moved[g];
+    for (size_t j = 0; j < p; j++) filled += state->of_column[3 * j];
+    state->part = fmin(1, FADES * state->part);
+    if (filled > 0) state->part = fmin(state->part, sqrt(products[state->newest] / filled));
   }
   state->known = 1;
 done:
@@ -435,9 +491,10 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
   const weft_pca_data data = { .n = em->n, .p = em->p, .panels = 1, .fetch = fetch, .source = &state, .stays = 1 };
   double before = INFINITY, change = INFINITY, unit = 0;
   size_t steps = 0, resting = 0, rest = 1;
-  int extrapolated = 0, converged = 0;
+  int extrapolated = 0, exact = 0, converged = 0, away = 0;
   state.data = data;
   state.inner.tol = 1e-3;
+  state.part = 1;
   state.inner.block = (job->k + 10) / 8 * 8;
   out->passes = 0;
   WEFT_TRY(open_em(&state, &mem));
@@ -452,12 +509,8 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
     left = em->made->total - squares;
     for (size_t i = 0; i < job->k; i++) left -= out->d[i] * out->d[i];
     left *= into;
-    converged = change <= job->tol && state.inner.tol <= fmax(job->tol, 1e-10);
-    if (converged && state.inner.uncorrected) { /* the same matrix again, for exact vectors */
-      state.inner.uncorrected = 0;
-      continue;
-    }
-    if (extrapolated && !converged && left > before + 1e-13 * em->made->total * into) {
+    const int small = change <= job->tol && state.inner.tol <= fmax(job->tol, 1e-10);
+    if (extrapolated && !small && left > before + 1e-13 * em->made->total * into) {
       fill(&state, state.last_fit);
       forget(&state);
       resting = rest;
@@ -467,24 +520,32 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
     }
     extrapolated = 0;
     memcpy(em->cells, state.fit, em->gaps * sizeof *state.fit);
-    if (converged || (em->fall >= 0 && before - left <= em->fall * left)) break;
+    if (em->fall >= 0 && !small && before - left <= em->fall * left) break;
+    if ((away = state.depth && runs_away(&state))) break;
     before = left;
     if (state.depth) {
+      if (exact) forget(&state); /* its differences are by other vectors */
       WEFT_TRY(remember(&state));
-      if (resting) {
-        resting--;
-      } else if (state.used && change < NEAR) {
+      if (state.used && (small || (!resting && change < NEAR))) {
         WEFT_TRY(extrapolate(&state));
         extrapolated = 1;
       }
+      if (resting) resting--;
     }
+    if (small && (exact || !state.depth || (state.used && change <= AHEAD * job->tol * state.part))) {
+      if ((converged = !state.inner.uncorrected)) break;
+      state.inner.uncorrected = extrapolated = 0; /* the same matrix again, for exact vectors */
+      exact = 1;
+      continue;
+    }
+    exact = 0;
     fill(&state, state.fit);
     state.inner.tol = fmax(1e-10, fmin(state.inner.tol, 0.01 * change)); /* no more exact than the gaps are */
   }
   for (size_t i = 0; i < job->k; i++) {
     out->iterations[i] = (int32_t) steps;
     out->converged[i] = converged;
-    out->residual[i] = change;
+    out->residual[i] = away ? INFINITY : change;
   }
 done:
   if (state.space) ops->close(state.space);
