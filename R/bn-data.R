@@ -234,7 +234,7 @@ bn_limits <- function(max_parents, names) {
   }
   limits <- if (is.null(names(max_parents))) rep(max_parents, p)
             else replace(rep(4, p), match(names(max_parents), names), max_parents)
-  as.integer(pmin(limits, max(p - 1L, 0L), 30L))
+  as.integer(pmin(limits, max(p - 1L, 0L), 62L))
 }
 
 # What the native side is handed of data and score, but for `forbidden`; matrices over edges are [child, parent]. The

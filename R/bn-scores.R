@@ -48,7 +48,7 @@
 #' @param x a data frame or matrix with one column per node (or a SummarizedExperiment, nodes in its rows): factors,
 #'   logicals, or integers and characters with few values; numeric columns for `score = "bge"`; or an object returned by
 #'   [bn_time()] or [bn_conditions()].
-#' @param max_parents the largest number of parents of a node, at most 30: one number, or a vector named by nodes (4 for
+#' @param max_parents the largest number of parents of a node, at most 62: one number, or a vector named by nodes (4 for
 #'   the others).
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`; `"bic-cg"` or `"aic-cg"` for a mixture of
 #'   numeric and categorical columns. The default is `"bic-cg"` if only some columns are doubles.

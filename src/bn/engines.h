@@ -24,7 +24,7 @@
     "`joint.c` Cholesky rows", \
     "BGe scores of all sets", \
     "CPU", \
-    "up to 30 parents", \
+    "up to 62 parents", \
     "not measured", \
     "") \
   ENGINE(DEVICE_TABLE, "table on a device", \

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_BN_MAX_PARENTS 30
+#define WEFT_BN_MAX_PARENTS 62
 
 /* choose[k * (most + 1) + v] = C(v, k) for v <= most, saturated. */
 typedef struct weft_bn_binomials {

@@ -180,7 +180,7 @@ static void shrink(const weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i,
   stem->kept = 0;
   for (size_t j = 0; j < m; j++)
     for (size_t k = 0; k < left; k++)
-      if (node[at[k]] == set[j]) stem->kept |= UINT32_C(1) << j;
+      if (node[at[k]] == set[j]) stem->kept |= UINT64_C(1) << j;
   stem->shrunk = score;
 }
 

@@ -14,7 +14,7 @@ typedef struct weft_bn_branch {
 typedef struct weft_bn_stem {
   int64_t score, shrunk;
   uint32_t first, count; /* of its branches */
-  uint32_t kept;         /* by bit: members that shrinking keeps, in the order in which they came */
+  uint64_t kept;         /* by bit: members that shrinking keeps, in the order in which they came */
   uint32_t again;        /* the stem of these, from which the set grows once more */
 } weft_bn_stem;
 
