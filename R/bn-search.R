@@ -68,9 +68,9 @@
 #'   Hepar2, one each on Asia and Hailfinder). With 1,000 rows, this occurs in 7 of 60 cases, four of them on
 #'   Hailfinder, but on no network on average.
 #'
-#'   Use `score = "bic"` if the rows are few or the levels many. BDeu then prefers sets of parents that separate all
-#'   rows: among 20 independent variables with three equally frequent levels and 50 rows, the default finds 37 edges and
-#'   `"bic"` none or one; with ten levels and 200 rows, it finds 64 and `"bic"` none.
+#'   With `"bdeu"`, `"bds"` and `"k2"`, sets of parents that have more configurations than there are rows are left out,
+#'   except required parents. These scores have no penalty and rise again if the parents separate all rows: without this
+#'   limit, 37 edges were found among 20 independent variables with three equally frequent levels and 50 rows.
 #'
 #'   Use `gamma = 1` for the best-scoring network itself, as a start for chains with the plain score. In all these
 #'   samples, the BIC of its network was at least as high as the BIC of the best peer. With the default prior,
@@ -95,7 +95,7 @@
 #'
 #' @inheritParams bn_scores
 #' @param na `"fail"`, `"drop"` to remove rows with missing values, or `"em"`; see section Missing values.
-#' @param max_parents the largest number of parents of a node, as for [bn_scores()]; by default 30 for numeric variables
+#' @param max_parents the largest number of parents of a node, as for [bn_scores()]; by default 62 for numeric variables
 #'   and 6 for categorical variables.
 #' @param score `"bge"` for numeric variables; `"bic"`, `"bdeu"`, `"k2"`, `"aic"` or `"bds"` for categorical variables;
 #'   `"bic-cg"` or `"aic-cg"` for a mixture of both. The default is `"bge"` if every column is a double, and for sparse
@@ -160,7 +160,7 @@ bn_search <- function(x, score = NULL, max_parents = NULL, gamma = NULL, candida
   all <- p <= if (gauss) 255 else 128 # up to these numbers, all are candidates of each other
   kicks <- control$kicks %||% (if (!gauss) max(5000, 10 * p) else if (p < 256) 1e5 else p)
   kicks <- check_number(kicks, "kicks", min = 0, max = 1e9, whole = TRUE)
-  limits <- bn_limits(max_parents %||% (if (gauss) 30 else 6), input$names)
+  limits <- bn_limits(max_parents %||% (if (gauss) 62 else 6), input$names)
   key <- draw_key(seed)
   check_search_memory(input, score, max(limits), starts, min(run$threads, max(starts, p)))
   problem <- memory_errors(bn_problem(input, score, ess, prior, gamma))
@@ -210,7 +210,7 @@ check_search_memory <- function(input, score, most, starts, threads) {
   gauss <- score == "bge"
   lanes <- if (p < 256 || !gauss) 0 else min(p %/% 16, 64)
   shares <- if (lanes) 1 else starts
-  trees <- 19 * (2^14 + min(256 * pairs, max(2^20, 2^24 / shares)) + 16 * pairs + 62 * p) + 64 * p
+  trees <- 21 * (2^14 + min(256 * pairs, max(2^20, 2^24 / shares)) + 16 * pairs + 126 * p) + 64 * p
   cells <- if (gauss) 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
   need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + gauss * min(8 * pairs * (near + 16), 2^30) +
     shares * trees + starts * (lanes + 1) * (if (gauss) 95 else 220) * p + threads * (cells + 80 * p)

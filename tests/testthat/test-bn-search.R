@@ -335,3 +335,21 @@ test_that("families that explain only together do not hold nodes in a wrong orde
   fit <- bn_search(x, seed = 1, control = list(kicks = 200, starts = 2)) # without families: 91 nats below
   expect_gte(fit$score, bn_score(x, true, "bdeu", gamma = 1 / sqrt(length(x))) - 1e-6)
 })
+
+test_that("parents that separate all rows explain nothing, unless they are required", {
+  for (size in list(c(3, 50), c(10, 200))) for (score in c("bdeu", "bds", "k2")) {
+    withr::local_seed(5)
+    x <- as.data.frame(lapply(1:12, function(j) factor(sample(size[1], size[2], TRUE), seq_len(size[1]))),
+                       col.names = sprintf("v%02d", 1:12))
+    fit <- bn_search(x, score, seed = 1)
+    if (score != "k2") expect_lte(sum(fit$dag), 1, label = paste(score, size[1])) # K2 expects even tables
+    configurations <- apply(fit$dag > 0, 2L, function(parents) size[1]^sum(parents))
+    expect_lte(max(configurations), size[2])
+  }
+  # 10^3 configurations, 200 rows; and a fourth parent would be one more of them
+  x$v01 <- x$v05
+  required <- cbind(c("v02", "v03", "v04"), "v01")
+  fit <- bn_search(x, prior = bn_prior(x, required = required), seed = 1)
+  expect_identical(names(which(fit$dag[, "v01"] > 0)), c("v02", "v03", "v04"))
+  expect_gt(sum(fit$dag[, "v05"]), 0)
+})

@@ -62,6 +62,19 @@ static void extend_gauss(weft_bn_scorer *scorer, size_t i, const size_t *parents
   weft_bn_gauss_extend(scorer->ready, covariances, parents, m, row, left, cross, count, out);
 }
 
+/* Scores without a penalty rise again where parents separate all rows: of sets with more configurations than rows they
+ * say nothing. */
+static void leave_out_rich(const weft_bn_scorer *scorer, size_t i, const size_t *parents, size_t m, const size_t *more,
+                           size_t count, int64_t *out)
+{
+  const int32_t *levels = scorer->ready->problem->levels;
+  double configurations = 1;
+  if (m + 1 <= scorer->required_count[i] || scorer->penalty[i] > 0) return;
+  for (size_t j = 0; j < m; j++) configurations *= levels[parents[j]];
+  for (size_t k = 0; k < count; k++)
+    if (configurations * levels[more[k]] > scorer->configurations) out[k] = WEFT_BN_NEVER;
+}
+
 /* Counts or factors the set once for all of `more`, then adds each set's share: penalty, prior and required parents. */
 void weft_bn_scorer_extend(weft_bn_scorer *scorer, size_t i, const size_t *parents, size_t m, const size_t *more,
                            size_t count, int64_t *out)
@@ -79,6 +92,7 @@ void weft_bn_scorer_extend(weft_bn_scorer *scorer, size_t i, const size_t *paren
     const int64_t share = weft_bn_share_of(with, scorer->penalty[i]);
     out[k] = share == WEFT_BN_NEVER ? WEFT_BN_NEVER : out[k] + share;
   }
+  if (scorer->configurations > 0) leave_out_rich(scorer, i, parents, m, more, count, out);
 }
 
 int64_t weft_bn_scorer_value(weft_bn_scorer *scorer, size_t i, const size_t *parents, size_t m)

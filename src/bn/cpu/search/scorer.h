@@ -16,6 +16,7 @@ typedef struct weft_bn_scorer {
   double *whole;          /* Gaussian, few nodes: p^2, an inverse; NULL elsewhere */
   double *penalty;        /* p: of a configuration of the parents, in units (shared) */
   size_t *required_count; /* p (shared) */
+  double configurations;  /* of parents that are not required, at most, for scores without a penalty; 0: any number */
   int thread;
   double scored;
   double swept; /* Gaussian: steps of sweeping matrices, to thin out parents */

@@ -16,17 +16,20 @@ static void fill_task(void *data, size_t i, int thread)
   fill_job *job = data;
   const weft_bn_table *table = job->table;
   weft_bn_listed *out = job->out;
+  size_t to = out->start[i];
   for (size_t k = out->start[i]; k < out->start[i + 1]; k++) {
-    int32_t *member = out->member + k * out->width;
+    int32_t *member = out->member + to * out->width;
     size_t set[WEFT_BN_MAX_PARENTS + 1], m = 0;
     for (size_t w = 0; w < table->words; w++)
       for (uint64_t word = table->mask[k * table->words + w]; word; word &= word - 1)
         set[m++] = 64 * w + (size_t) __builtin_ctzll(word);
-    out->bits[k] = 0;
+    out->bits[to] = 0;
     for (size_t j = 0; j < out->width; j++) member[j] = j < m ? (int32_t) set[j] : -1;
-    for (size_t j = 0; j < m; j++) out->bits[k] |= weft_bn_bit(member[j]);
-    out->score[k] = weft_bn_scorer_value(&job->scorers[thread], i, set, m);
+    for (size_t j = 0; j < m; j++) out->bits[to] |= weft_bn_bit(member[j]);
+    out->score[to] = weft_bn_scorer_value(&job->scorers[thread], i, set, m);
+    to += out->score[to] > WEFT_BN_NEVER; /* best first: sets that the search leaves out make room */
   }
+  for (; to < out->start[i + 1]; to++) out->score[to] = WEFT_BN_NEVER;
 }
 
 #define MAX_LISTED 4
