@@ -26,6 +26,7 @@ instead_of_line <- function(problem) {
   here <- line * slowness("core")
   if (line < limits[["line_seconds"]]) return(NULL)
   if (problem$confidence < 1 || !has_mesh(problem)) {
+    if (here < limits[["line_beside_device"]]) return(NULL)
     return(if_faster(device_instead_of(problem, here, mesh = FALSE), here))
   }
   mesh <- mesh_anywhere(problem, here / 2)

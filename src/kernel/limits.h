@@ -29,6 +29,7 @@
   LIMIT(line_few_queries, 64)         /* references for a query where they do, */ \
   LIMIT(line_scattered_error, 1e-6)   /* with this relative error */ \
   LIMIT(line_seconds, 1e-3)           /* a line that takes less is taken without a look at meshes */ \
+  LIMIT(line_beside_device, 1e-2)     /* a line that takes less is not compared with sums on a device */ \
   LIMIT(factor_points, 20000)         /* of a Gaussian process whose matrix is factored, */ \
   LIMIT(device_call, 0.02)            /* seconds of a sum on a device beside what its pairs take */ \
   LIMIT(factor_always, 200)           /* up to this many points always, if memory allows */

@@ -79,7 +79,8 @@ test_that("vector variants and threads agree", {
   for (kernel in all_kernels) {
     run <- function(method, threads = 1, ...) call_with(kernel_sum, list(x, weights = w, kernel = kernel,
                                                                          bandwidth = 0.7, method = method,
-                                                                         run = weft_run(threads = threads), ...))
+                                                                         run = weft_run("cpu", threads = threads),
+                                                                         ...))
     want <- run("direct")
     expect_identical(run("direct", threads = 2), want)
     bounded <- run("tree", rel_error = 0.1)
