@@ -92,7 +92,7 @@
     "sparse products", \
     "CUDA", \
     "blocks in memory, of more than 10^7 numbers, of which at most a twentieth is stored", \
-    "100,000 x 20,000 at 1 %, 32 vectors: by arithmetic 2 ms, as dense pieces 15 (no command)", \
+    "60,000 x 10,100 at 1 %, 24 vectors (H200): 1.6 ms, orthonormalisation included (no command)", \
     "") \
   ENGINE(SPARSE_GRAM, "Gram matrix from pairs in rows", \
     "G from pairs within rows (`gram_sparse.c`)", \

@@ -6,14 +6,14 @@
 #include "pca/cpu/sparse.h"
 #include "pca/cpu/tiles.h"
 
-#define MIN_SIDE 9       /* 2^9 rows of 8 vectors are 32 KB */
-#define MAX_SIDE 16      /* bits of a row */
-#define PLACES 65536     /* rows times ranks */
-#define VALUES_EACH 16   /* of a column in a tile, on average, or tiles are larger */
+#define MIN_SIDE 9      /* 2^9 rows of 8 vectors are 32 KB */
+#define MAX_SIDE 16     /* bits of a row */
+#define PLACES 65536    /* rows times ranks */
+#define VALUES_EACH 16  /* of a column in a tile, on average, or tiles are larger */
 #define VALUES_GROUP 25 /* of a column in a group, on average, or there are fewer: each has sums of its own */
-#define AHEAD 4          /* columns */
-#define BAND 8           /* tiles made at once, or one for each thread */
-#define WORTH 4          /* values for each that is in the table, or more, for a table to pay */
+#define AHEAD 4         /* columns */
+#define BAND 8          /* tiles made at once, or one for each thread */
+#define WORTH 4         /* values for each that is in the table, or more, for a table to pay */
 
 static size_t min_of(size_t a, size_t b) { return a < b ? a : b; }
 
