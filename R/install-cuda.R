@@ -47,9 +47,9 @@ least_driver <- 580 # of CUDA 13
 #'
 #' With `from = "weft-cuda-....tar.xz"`, a file or an address, no compiler, Python or make is needed: the file holds an
 #' object that `tools/gpu-object.sh` built of the same sources for devices of compute capability 7.5 to 12.0. It is
-#' installed when its SHA-256 is right. NVIDIA's libraries (cuBLAS, and cuSOLVER, which needs cuSPARSE) are opened when
-#' a call first needs them: from wheels, conda, the packages `cuda13.*` of mlverse, a toolkit or the system, whichever is
-#' there.
+#' installed when its SHA-256 is right. NVIDIA's libraries (cuBLAS, and cuSOLVER, which needs cuSPARSE) are opened
+#' when a call first needs them: from wheels, conda, the packages `cuda13.*` of mlverse, a toolkit or the system,
+#' whichever is there.
 #'
 #' @section Needed: Linux, `python3` with pip, `make` and the C and C++ compiler that R was configured with; a driver of
 #'   version `r least_driver` or later; 4 GB of disk while it works, of which 1.2 GB stay.
