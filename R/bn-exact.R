@@ -36,7 +36,8 @@
 #' @inheritParams bn_learn
 #' @param x a data frame or matrix as for [bn_scores()], or an object returned by `bn_scores()`; for posteriors, the
 #'   table must be made with `keep = "all"`.
-#' @param max_parents the largest number of parents of a node: one number, or a named vector, as for [bn_scores()].
+#' @param max_parents the largest number of parents of a node: one number, or a named vector; the default is that of
+#'   [bn_scores()].
 #' @param posterior `"none"`, `"dag"` or `"order"`.
 #' @param control a list of settings that are rarely needed: `plus_one` and `slack`, as for [bn_scores()].
 #' @param run see [weft_run()]. A device has its own memory and, for `"dag"`, a higher limit of nodes. The memory of
@@ -49,7 +50,7 @@
 #' @examples
 #' d <- data.frame(a = rep(0:1, 20), b = rep(c(0L, 1L, 1L, 1L), 10), c = rep(0:1, each = 20))
 #' bn_exact(d, posterior = "dag")$edges
-bn_exact <- function(x, max_parents = 4, score = "bdeu", posterior = c("none", "dag", "order"),
+bn_exact <- function(x, max_parents = NULL, score = "bdeu", posterior = c("none", "dag", "order"),
                      control = list(), run = NULL, ...) {
   run <- as_run(run, dry_run = TRUE)
   control <- check_control(control, bn_scores_control)

@@ -299,7 +299,7 @@ learn_augmented <- function(x, score, settings, max_parents, control, run, ..., 
   if (steps >= 10) steps <- steps %/% 10 * 10
   settings[c("iterations", "thin", "burn_in", "beta")] <- list(rounds * steps, steps, (rounds %/% 4) * steps, 1)
   scores <- function(data) {
-    bn_scores(data, max_parents = max_parents %||% 4, score = score, ess = ess, ..., keep = "sum",
+    bn_scores(data, max_parents = max_parents, score = score, ess = ess, ..., keep = "sum",
               run = run_but(run, ranks = FALSE, progress = FALSE, backend = "cpu"),
               control = control[names(formals(bn_scores_control))])
   }

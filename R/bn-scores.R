@@ -49,7 +49,9 @@
 #'   logicals, or integers and characters with few values; numeric columns for `score = "bge"`; or an object returned by
 #'   [bn_time()] or [bn_conditions()].
 #' @param max_parents the largest number of parents of a node, at most 62: one number, or a vector named by nodes (4 for
-#'   the others).
+#'   the others). The default is 4, and fewer for `"bdeu"`, `"bds"` and `"k2"` if 4 parents with the usual number of
+#'   levels (the geometric mean) have more configurations than there are rows. These scores have no penalty, and rise
+#'   again if the parents separate all rows.
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`; `"bic-cg"` or `"aic-cg"` for a mixture of
 #'   numeric and categorical columns. The default is `"bic-cg"` if only some columns are doubles.
 #' @param ess the equivalent sample size of `"bdeu"` and `"bds"`.
@@ -81,7 +83,7 @@
 #' scores <- bn_scores(d, max_parents = 2)
 #' as.data.frame(scores)
 #' bn_local_score(d, "b", "a")
-bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"),
+bn_scores <- function(x, max_parents = NULL, score = c("bdeu", "k2", "bic", "aic", "bds", "bge", "bic-cg", "aic-cg"),
                       ess = 1, gamma = 1, prior = NULL, candidates = NULL, interventions = NULL,
                       keep = c("max", "sum", "all"), na = c("fail", "drop"), control = list(), run = NULL, ...) {
   run <- as_run(run, dry_run = TRUE)
@@ -98,7 +100,7 @@ bn_scores <- function(x, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", 
   plus_one <- check_flag(control$plus_one, "plus_one")
   input <- memory_errors(bn_input(x, score, interventions, na))
   problem <- bn_problem(input, score, ess, prior, gamma)
-  problem$max_parents <- bn_limits(max_parents, input$names)
+  problem$max_parents <- bn_limits(max_parents %||% usual_parents(input, score), input$names)
   problem$slack <- switch(keep, max = 0, sum = slack, all = Inf)
   problem[c("allowed", "outside")] <- bn_candidates(candidates, plus_one, input, problem, run$threads)
   sizes <- bn_sizes(problem, keep, run$threads)

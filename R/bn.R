@@ -14,8 +14,8 @@
 #' @param x a data frame or matrix with one column per node (see [bn_scores()]), or a table returned by `bn_scores()`,
 #'   which contains `max_parents` and `score`.
 #' @param max_parents the largest number of parents of a node: one number, or a vector named by nodes (4 for the
-#'   others). The default is 4; for `"max"` with many nodes it is 12, and only the sets that the search needs are
-#'   scored.
+#'   others). The default is that of [bn_scores()], 4 or fewer; for `"max"` with many nodes it is 12, and only the sets
+#'   that the search needs are scored.
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"` or `"bds"` for categorical variables; `"bge"` for continuous
 #'   variables; `"bic-cg"` or `"aic-cg"` for a mixture of both. The default is `"bic-cg"` if only some columns are
 #'   doubles.
@@ -98,7 +98,7 @@ bn_learn <- function(x, max_parents = NULL, score = "bdeu", iterations = NULL, c
   near <- open_sets && target == "max" && near_pays(x)
   near <- if (near && !run$dry_run) near_table(x, score, settings$key, run, ...)
   table <- table %||% near$table %||%
-    bn_scores(x, max_parents = max_parents %||% 4, score = score, ...,
+    bn_scores(x, max_parents = max_parents, score = score, ...,
               run = run_but(run, ranks = FALSE, backend = table_backend(run$backend, score)), keep = keep,
               control = control[names(formals(bn_scores_control))])
   settings <- choose_space(settings, control)
