@@ -22,6 +22,7 @@ weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_
   for (size_t t = 0; t < problem->threads; t++) {
     weft_bn_scorer *scorer = &out[t];
     *scorer = (weft_bn_scorer){ .ready = ready, .penalty = penalty, .required_count = required, .thread = (int) t };
+    if (problem->levels) scorer->configurations = (double) problem->n / problem->completions;
     WEFT_TRY(weft_bn_bench_make(mem, ready, &scorer->bench));
     WEFT_TAKE(scorer->more, mem, p);
     WEFT_TAKE(scorer->value, mem, p);

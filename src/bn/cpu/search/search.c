@@ -369,8 +369,6 @@ weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft
   WEFT_TRY(weft_bn_ready_make(ctx, &mem, search->problem, &ready));
   WEFT_TAKE(run.scorers, &mem, search->problem->threads);
   WEFT_TRY(weft_bn_scorers_make(&mem, &ready, run.scorers));
-  for (size_t t = 0; t < search->problem->threads && search->problem->levels; t++)
-    run.scorers[t].configurations = (double) search->problem->n / search->problem->completions;
   WEFT_TRY(check_scored(ctx, &run));
   WEFT_TRY(weft_bn_near_find(ctx, &mem, search, run.scorers, &run.near));
   WEFT_TRY(weft_bn_listed_make(ctx, &mem, search, &run.near, run.scorers, &run.listed));
