@@ -168,7 +168,7 @@ NULL
 bn_learn_control <- function(temperatures = NULL, swap_every = 10, thin = NULL, burn_in = NULL, plus_one = TRUE,
                              slack = 20, completions = NULL, rounds = NULL, space = NULL) as.list(environment())
 
-# What the chains of `settings` walk over. Heated chains of many nodes hardly ever swap.
+# The space that the chains of `settings` walk over. Heated chains of many nodes hardly ever swap.
 choose_space <- function(settings, control) {
   space <- check_choice(control$space %||% "partitions", c("partitions", "graphs"), "space")
   if (!is.null(control$space) && !settings$layers) {

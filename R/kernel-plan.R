@@ -176,8 +176,7 @@ columns_of_one_sign <- function(problem) {
   if (is.null(w)) 1 else NCOL(w) + sum(points_range(w)[1L, ] < 0)
 }
 
-# What a device would do where it may take less than `seconds` of the CPU, and that plan where it takes less than
-# `least`.
+# A device's plan where it may take less than `seconds` of the CPU, and that plan where it takes less than `least`.
 device_instead_of <- function(problem, seconds, mesh) {
   if (problem$backend == "auto" && device_may_pay(seconds)) device_plan(problem, mesh)
 }

@@ -72,7 +72,7 @@ warn_undetermined <- function(source, moments, settings, k) {
             i = "Many fits are equally good, and which one is found depends on rounding. Use a smaller `k`.")
 }
 
-# What changes of fitted values are compared with.
+# The unit of changes of fitted values.
 em_spread <- function(moments) {
   pmax(moments$norm / sqrt(pmax(1, moments$weight)), 1e-6 * abs(moments$mean), .Machine$double.xmin)
 }

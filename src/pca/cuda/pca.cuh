@@ -84,7 +84,8 @@ weft_status weft_pca_library_error(weft_ctx *ctx, const char *library, int code,
     } \
   } while (0)
 
-/* What may be taken, where `bytes` are wanted: to ask takes longer than small calls' work, which finds a megabyte. */
+/* Bytes that may be taken, where `bytes` are wanted: to ask takes longer than small calls' work, which finds a
+ * megabyte. */
 static inline double weft_pca_available(weft_ctx *ctx, double bytes)
 {
   return bytes < 1e6 && !(ctx->device_limit > 0) ? 1e9 : weft_device_available(ctx);

@@ -358,7 +358,7 @@ static int runs_away(const em_space *state)
 
 static size_t place(const em_space *state, size_t age) { return (state->newest + state->depth - age) % state->depth; }
 
-/* What column j adds to the differences; returns the squares of the change of what its gaps were filled with. */
+/* Adds column j to the differences; returns the squares of the change of what its gaps were filled with. */
 static double remember_column(em_space *state, size_t j, double *fits, double *moves)
 {
   double squares = 0;

@@ -91,7 +91,7 @@ static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks, const
   return climb(ctx, run, run->search->starts);
 }
 
-/* What a start has done so far, in nanoseconds of one thread: counted, since networks must not depend on a clock. */
+/* The work of a start so far, in nanoseconds of one thread: counted, since networks must not depend on a clock. */
 static double work_of(const search_run *run, const weft_bn_climber *climber)
 {
   const weft_bn_problem *problem = run->search->problem;

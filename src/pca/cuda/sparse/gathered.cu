@@ -11,9 +11,9 @@
 #include <cub/device/device_radix_sort.cuh>
 #include "pca/cuda/sparse/gathered.cuh"
 
-#define FEW 20.0          /* a block with fewer stored values than one in so many is not spread out */
+#define FEW 20.0          /* a block with fewer stored values than a twentieth is not spread out */
 #define ENOUGH_WARPS 8192 /* below, several share a row of the block, */
-#define PART 64           /* which has at least so many stored values for each, on average */
+#define PART 64           /* which has at least this many stored values for each, on average */
 #define PARTS 32
 #define SUM_THREADS 1024
 

@@ -13,7 +13,7 @@
 
 #define PIECE_COUNT ((size_t) 1 << 27) /* numbers of a piece, where there is room */
 #define LITTLE_PIECE 4e6               /* of a matrix in memory, whose calls may take less time than taking so much, */
-#define LITTLE_ROWS 4096               /* with at least so many rows, for products of them */
+#define LITTLE_ROWS 4096               /* with at least this many rows, for products of them */
 #define VECTORS 900                    /* that an iteration may take (engines/block.c), for which room is left */
 
 /* ---- blocks on the device ---- */
