@@ -32,41 +32,25 @@ static void renew_blocks(irm_state *state, int mode, int32_t l)
   }
 }
 
-/* irm_gain() of a bipartite graph with those; in_tables: all log Γ are in tables. */
-INLINE double gain_of(const irm_state *state, int mode, int in_tables, int32_t l)
+/* irm_gain() of a bipartite graph with those; of a node that is still in cluster l (`inside`), the gain of coming back.
+ * in_tables: all log Γ are in tables. */
+INLINE double gain_of(const irm_state *state, int mode, int in_tables, int inside, int32_t l)
 {
   const irm_profile *p = &state->profile;
   const int32_t *active = state->active[1 - mode];
+  const int by = inside ? -1 : 1;
   double sum = 0;
   for (int32_t a = 0; a < state->active_count[1 - mode]; a++) {
     const int32_t m = active[a];
     const size_t at = (size_t) l * (size_t) state->k[1 - mode] + (size_t) m;
-    const int64_t links = state->links[mode][at] + p->links[0][m], pairs = state->pairs[mode][at] + p->pairs[0][m];
+    const int64_t links = state->links[mode][at] + by * p->links[0][m],
+                  pairs = state->pairs[mode][at] + by * p->pairs[0][m];
     if (p->pairs[0][m] == 0) continue;
-    sum += (in_tables
-                ? irm_f_in_tables(&state->tables, links, pairs)
-                : irm_f_block(&state->tables, links, p->values ? state->values[mode][at] + p->values[m] : 0, pairs)) -
-           state->block_now[at];
-  }
-  return sum;
-}
-
-/* The gain of coming back for the node of the profile, which is still in cluster l. */
-INLINE double gain_of_staying(const irm_state *state, int mode, int in_tables, int32_t l)
-{
-  const irm_profile *p = &state->profile;
-  const int32_t *active = state->active[1 - mode];
-  double sum = 0;
-  for (int32_t a = 0; a < state->active_count[1 - mode]; a++) {
-    const int32_t m = active[a];
-    const size_t at = (size_t) l * (size_t) state->k[1 - mode] + (size_t) m;
-    const int64_t links = state->links[mode][at] - p->links[0][m], pairs = state->pairs[mode][at] - p->pairs[0][m];
-    if (p->pairs[0][m] == 0) continue;
-    sum += state->block_now[at] -
-           (pairs == 0 ? 0
-            : in_tables
-                ? irm_f_in_tables(&state->tables, links, pairs)
-                : irm_f_block(&state->tables, links, p->values ? state->values[mode][at] - p->values[m] : 0, pairs));
+    const double with = inside && pairs == 0 ? 0
+                        : in_tables          ? irm_f_in_tables(&state->tables, links, pairs)
+                                             : irm_f_block(&state->tables, links,
+                                                  p->values ? state->values[mode][at] + by * p->values[m] : 0, pairs);
+    sum += by * (with - state->block_now[at]);
   }
   return sum;
 }
@@ -77,11 +61,12 @@ static void settle_outside(irm_state *state, int mode, int32_t from, int alone, 
   const int32_t count = state->active_count[mode];
   const int32_t empty = alone ? from : count < state->k[mode] ? irm_free_cluster(state, mode, 0) : -1;
   const double prior_here = weft_log(alone ? state->chain->alpha[mode] : (double) state->sizes[mode][from]);
-  double most = (state->one_mode ? irm_gain(state, mode, from) : gain_of(state, mode, 0, from)) + prior_here + MIN_GAIN;
+  double most =
+      (state->one_mode ? irm_gain(state, mode, from) : gain_of(state, mode, 0, 0, from)) + prior_here + MIN_GAIN;
   *to = from;
   for (int32_t a = 0; a < count + (empty >= 0); a++) {
     const int32_t l = a < count ? state->active[mode][a] : empty;
-    const double gain = (state->one_mode ? irm_gain(state, mode, l) : gain_of(state, mode, 0, l)) +
+    const double gain = (state->one_mode ? irm_gain(state, mode, l) : gain_of(state, mode, 0, 0, l)) +
                         weft_log(a < count ? (double) state->sizes[mode][l] : state->chain->alpha[mode]);
     if (l == from || gain <= most) continue;
     most = gain;
@@ -94,14 +79,13 @@ INLINE int32_t best_cluster(const irm_state *state, int mode, int in_tables, int
 {
   const int32_t count = state->active_count[mode];
   const int32_t empty = count < state->k[mode] ? irm_free_cluster(state, mode, 0) : -1;
-  double most =
-      gain_of_staying(state, mode, in_tables, from) + weft_log((double) (state->sizes[mode][from] - 1)) + MIN_GAIN;
+  double most = gain_of(state, mode, in_tables, 1, from) + weft_log((double) (state->sizes[mode][from] - 1)) + MIN_GAIN;
   int32_t to = from;
   for (int32_t a = 0; a < count + (empty >= 0); a++) {
     const int32_t l = a < count ? state->active[mode][a] : empty;
     if (l == from) continue;
     const double gain =
-        gain_of(state, mode, in_tables, l) + (a < count ? log_sizes[l] : weft_log(state->chain->alpha[mode]));
+        gain_of(state, mode, in_tables, 0, l) + (a < count ? log_sizes[l] : weft_log(state->chain->alpha[mode]));
     if (gain <= most) continue;
     most = gain;
     to = l;
