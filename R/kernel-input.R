@@ -152,15 +152,11 @@ split_weights <- function(problem, spare = FALSE, negative = NULL) {
   if (spare && is.null(problem$weights)) return(list(weights = NULL, part = 1L, sign = 1, both = FALSE))
   w <- weights_of(problem)
   negative <- negative %||% (points_range(w)[1L, ] < 0)
-  m <- ncol(w)
-  if (!any(negative)) {
-    w <- if (m == 1L) with_shape(w, 1L, length(w)) else t(w) # one column lies in memory as one row does
-    return(list(weights = w, part = seq_len(m), sign = rep(1, m), both = FALSE))
-  }
-  part <- c(seq_len(m), which(negative))
-  sign <- rep(c(1, -1), c(m, sum(negative)))
-  columns <- t(pmax(w[, part, drop = FALSE] * rep(sign, each = nrow(w)), 0))
-  list(weights = columns, part = part, sign = sign, both = any(negative))
+  part <- c(seq_len(ncol(w)), which(negative))
+  sign <- rep(c(1, -1), c(ncol(w), sum(negative)))
+  rows <- if (length(part) == 1L) with_shape(w, 1L, length(w)) # one column lies in memory as one row does
+          else .Call(C_weft_kernel_signs, w, part - 1L, sign, control_of_size(length(w)))
+  list(weights = rows, part = part, sign = sign, both = any(negative))
 }
 
 native_task <- function(problem, query, reference, split, weights = split$weights, h = problem$bandwidth$h) {

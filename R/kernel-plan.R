@@ -98,6 +98,32 @@ share_near <- function(problem, reach) {
   mean(square < reach^2) + 1e-4
 }
 
+# Whether trees would spare next to nothing of all pairs, by the distances in a sample. A leaf is about as wide as its
+# points' nearest ones are far; where the kernel varies within that, and most pairs are no more than its reach and two
+# leaves apart, nearly all leaves would be opened (README.md). Leaves that are wide for the bandwidth are opened in part.
+trees_spare_little <- function(problem) {
+  limits <- kernel_limits()
+  n <- nrow(problem$reference)
+  if (ncol(problem$reference) < limits[["look_dims"]]) return(FALSE)
+  rows <- function(n, size) unique(round(seq(1, n, length.out = min(n, size))))
+  queries <- rows(nrow(problem$query), 30)
+  references <- rows(n, 300)
+  if (problem$self) references <- setdiff(references, queries)
+  x <- native_points(problem$reference[references, , drop = FALSE], problem)$x
+  middle <- rowMeans(x)
+  x <- x - middle
+  q <- native_points(problem$query[queries, , drop = FALSE], problem)$x - middle
+  squares <- outer(colSums(q^2), colSums(x^2), "+") - 2 * crossprod(q, x)
+  if (!length(squares) || !all(is.finite(squares))) return(FALSE)
+  nearest <- ceiling(length(squares) * min(1, 32 / n))
+  leaf <- sqrt(max(0, sort(squares, partial = nearest)[nearest]))
+  wide <- leaf / problem$bandwidth$h
+  if (wide < limits[[if (is_compact(problem$kernel)) "look_compact" else "look_narrow"]] ||
+      wide > limits[["look_wide"]]) return(FALSE)
+  reach <- grid_reach(problem, colSums(abs(weights_of(problem))), problem$abs_error)
+  is.null(reach) || mean(squares < (reach + 2 * leaf)^2) > limits[["look_near"]]
+}
+
 # list(method, reason, and of these what is known: trees, chosen; budget: work, and the plan `otherwise`). try: a walk
 # may be begun to see how much work it is.
 plan_method <- function(problem, try = FALSE) {
@@ -126,6 +152,7 @@ plan_method <- function(problem, try = FALSE) {
                                                     seconds_text(direct * here))))
   }
   no_less <- problem$rel_error == 0 && problem$abs_error == 0 && !is_compact(problem$kernel) # than all pairs
+  no_less <- no_less || trees_spare_little(problem)
   by_trees <- if (no_less) Inf else build + cut * nq * limits[["walk_of_a_query"]]
   mesh <- if (try && problem$confidence == 1) mesh_plan(problem)
   mesh_here <- if (!is.null(mesh)) mesh_seconds(mesh, problem$control$threads)

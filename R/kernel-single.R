@@ -3,12 +3,12 @@
 # list(sum, size, bound) of the queries `order`, neighbours next to each other: size is the sum of |w| k, and the bound
 # of the error of both is over the sum of |w|. query: their points, as a tree has them.
 single_sums <- function(problem, chosen, order, tensor = FALSE,
-                        query = native_points(problem$query[order, , drop = FALSE], problem)) {
+                        query = native_points(problem$query[order, , drop = FALSE], problem),
+                        reference = native_points(problem$reference, problem)) {
   split <- split_weights(problem)
   most <- vapply(seq_len(nrow(split$weights)), function(c) max(split$weights[c, ], 0), 0)
   unit <- ifelse(most > 0, 2^floor(log2(most)), 1) # so that no column's weights vanish in float, or overflow
   if (any(unit != 1)) split$weights <- split$weights / unit
-  reference <- native_points(problem$reference, problem)
   own <- if (problem$leave_one_out) order - 1L
   problem$control$backend <- chosen$name
   problem$control$devices <- devices_for(problem$devices, chosen$name, chosen$divided)
@@ -55,9 +55,10 @@ kernel_lower <- function(problem, plan) {
   tree <- (plan$trees %||% native_trees(problem, only_query = TRUE))$query
   order <- tree$order + 1L
   groups <- round(seq(0, length(order) - 64, length.out = 8))
-  tried <- single_sums(problem, chosen, order[rep(groups, each = 64) + 1:64])
+  reference <- native_points(problem$reference, problem)
+  tried <- single_sums(problem, chosen, order[rep(groups, each = 64) + 1:64], reference = reference)
   if (mean(missed(tried)) > kernel_limits()[["single_missed"]]) return(NULL)
-  out <- single_sums(problem, chosen, order, query = tree)
+  out <- single_sums(problem, chosen, order, query = tree, reference = reference)
   again <- missed(out)
   sums <- out$sum
   if (any(again)) sums[again, ] <- sums_in_double(problem, order[again])

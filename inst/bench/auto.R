@@ -297,7 +297,7 @@ least_of <- function(calls, limit, rounds) {
     now <- vapply(calls[again], once, 0)
     least[again] <- pmin(least[again], now)
     spent <- spent + sum(now)
-    if (spent > 0.15 * length(calls) && k > 1L) break
+    if (spent > 0.15 * length(calls) && k > 2L) break
   }
   least
 }

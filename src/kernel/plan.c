@@ -118,7 +118,8 @@ static weft_plan plan_mesh(const weft_kernel_sizes *sizes, const weft_slowness *
   const weft_plan plan = { .on_cpu = engine_names[WEFT_KERNEL_MESH],
                            .on_device = engine_names[WEFT_KERNEL_DEVICE_MESH],
                            .cpu = weft_on_core(slow, sizes->native) / fmin(sizes->threads, 5) + passes,
-                           .cuda = weft_launching(slow, 0.003) + weft_on_device(slow, sizes->native) + travels + passes,
+                           .cuda =
+                               weft_launching(slow, 0.0015) + weft_on_device(slow, sizes->native) + travels + passes,
                            .bytes = 8 * (sizes->nodes + 3 * points) };
   return plan;
 }

@@ -315,7 +315,7 @@ static weft_plan plan_network(int method, const weft_mi_sizes *sizes, const weft
   const double there = isinf(seconds.cuda)
                            ? INFINITY
                            : weft_launching(slow, 4e-4) + weft_in_device_memory(slow, work * seconds.cuda) +
-                                 weft_fetched(slow, 400 * square);
+                                 weft_fetched(slow, 40 * square) + weft_in_memory(slow, 2e-9 * square);
   const double sharing[] = { 1, weft_memory_threads(sizes->threads), sizes->threads };
   weft_plan plan = plan_of(WEFT_MI_NETWORK, weft_in_memory(slow, work * seconds.cpu / sharing[seconds.shared]),
                            isinf(seconds.cuda) ? WEFT_MI_NO_ENGINE : WEFT_MI_DEVICE_NETWORK, there, 8 * square);

@@ -57,15 +57,16 @@ static block_seconds seconds_of_blocks(const weft_pca_sizes *sizes)
 }
 
 /* Whether krylov should begin, and give way to gram when its first blocks show that gram is cheaper. That is seen after
- * three blocks, five or six being the fewest as a rule: where three are more than a third of what gram would take, gram
- * begins. On the CPU, of a dense matrix in memory; whatever the machine and its threads, so that results are the same.
+ * three blocks, five or six being the fewest as a rule: where three are more than a quarter of what gram would take,
+ * gram begins. On the CPU, of a dense matrix in memory; whatever the machine and its threads, so that results are the
+ * same.
  */
 static int gives_way(const weft_pca_sizes *sizes, weft_pca_plans *out)
 {
   const double near = near_of(sizes);
   if (3 * sizes->k >= near || near <= 128 || near > WEFT_PCA_GRAM_SIDE) return 0;
   const block_seconds one = seconds_of_blocks(sizes);
-  if (1.5e-8 * sizes->n * sizes->p + one.gram + 14 * one.steps < 10 * one.first) return 0;
+  if (1.5e-8 * sizes->n * sizes->p + one.gram + 14 * one.steps < 12 * one.first) return 0;
   out->gram_blocks = one.gram / one.block;
   out->gram_steps = one.steps / one.block;
   return 1;

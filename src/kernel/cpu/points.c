@@ -167,3 +167,22 @@ done:
   weft_arena_end(&mem);
   return st;
 }
+
+weft_status weft_points_signs(weft_ctx *ctx, const double *columns, size_t n, const int32_t *part, const double *sign,
+                              size_t parts, double *out)
+{
+  weft_status st = WEFT_OK;
+  const size_t together = (size_t) ctx->threads * 64 * PIECE;
+  for (size_t first = 0; first < n; first += together) {
+    const size_t last = n - first < together ? n : first + together;
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) n));
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 3 * (double) parts * (double) (last - first)), static)
+    for (size_t i = first; i < last; i++)
+      for (size_t c = 0; c < parts; c++) {
+        const double w = sign[c] * columns[(size_t) part[c] * n + i];
+        out[i * parts + c] = w > 0 ? w : 0;
+      }
+  }
+done:
+  return st;
+}

@@ -15,3 +15,7 @@ weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, si
  * gets a digest of all bits, the same on any number of threads. */
 weft_status weft_points_facts(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *range,
                               uint64_t *digest);
+/* Rows of `parts` weights from R's columns: part c of row i is the size of columns[part[c] * n + i] where that has
+ * sign[c], 1 or -1, else 0. */
+weft_status weft_points_signs(weft_ctx *ctx, const double *columns, size_t n, const int32_t *part, const double *sign,
+                              size_t parts, double *out);

@@ -186,6 +186,24 @@ SEXP C_weft_kernel_facts(SEXP x, SEXP control)
   return out;
 }
 
+typedef struct {
+  const double *columns, *sign;
+  size_t n, parts;
+  int32_t *part;
+  double *out;
+} signs_job;
+WEFT_WORK(part_signs, signs_job,
+          weft_points_signs(ctx, job->columns, job->n, job->part, job->sign, job->parts, job->out))
+
+/* A row for each column of `weights` that `part` names, from 0, with its numbers of a sign, which they lose. */
+SEXP C_weft_kernel_signs(SEXP weights, SEXP part, SEXP sign, SEXP control)
+{
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, Rf_length(part), Rf_nrows(weights)));
+  signs_job job = { REAL_RO(weights),         REAL_RO(sign), (size_t) Rf_nrows(weights),
+                    (size_t) Rf_length(part), INTEGER(part), REAL(out) };
+  WEFT_RUN_RETURN(out, control, part_signs, &job);
+}
+
 /* ---- direct sums ---- */
 
 typedef weft_kernel_sum_job sum_job;

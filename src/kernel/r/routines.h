@@ -8,6 +8,7 @@
   R(C_weft_kernel_points, 5) \
   R(C_weft_kernel_range, 2) \
   R(C_weft_kernel_facts, 2) \
+  R(C_weft_kernel_signs, 4) \
   R(C_weft_kernel_direct, 2) \
   R(C_weft_kernel_single, 4) \
   R(C_weft_kernel_wide, 3) \
