@@ -45,7 +45,7 @@ typedef struct {
   int32_t *row, *column; /* of the gaps, column after column */
   size_t *first;         /* gap of a column; p + 1 */
   int32_t *starts;       /* the same; NULL where there are too many */
-  const double *values;  /* of the gaps */
+  const double *values;  /* of the gaps in x */
   weft_pca_moments moments;
   double *mean, *unit, *sum, *square; /* p: the first means; of (x - mean) / unit, sums (0 at first) and squares */
   weft_pca_job inner;
@@ -70,11 +70,6 @@ static weft_status fetch(weft_ctx *ctx, void *source, size_t index, weft_pca_pan
   (void) index;
   *out = panel;
   return WEFT_OK;
-}
-
-static double *cell(const em_space *state, size_t g)
-{
-  return state->x + (size_t) state->row[g] + (size_t) state->column[g] * state->em->n;
 }
 
 /* Fills the gaps of column j; its sums follow, once they are known. */
@@ -303,10 +298,11 @@ static weft_status fit_gaps(em_space *state, double *change, double *squares)
     for (int64_t g = (int64_t) first; g < (int64_t) last; g++) {
       const size_t j = (size_t) state->column[g];
       const double *scores = state->scores + (size_t) state->row[g] * k, *loads = state->loads + j * k;
+      const double before = state->values[g]; /* which may be the fit of the step before */
       double sum = 0;
       for (size_t c = 0; c < k; c++) sum += scores[c] * loads[c];
       state->fit[g] = sum + made->center[j];
-      state->moved[g] = (state->fit[g] - *cell(state, (size_t) g)) / em->spread[j];
+      state->moved[g] = (state->fit[g] - before) / em->spread[j];
     }
   }
   WEFT_TRY(weft_poll(state->ctx, 0, 0));
@@ -449,14 +445,16 @@ static weft_status extrapolate(em_space *state)
   double inner[DEPTH], c[DEPTH];
   WEFT_TRY(weft_product(state->ctx, state->used, 1, gaps, 1, &all, &now, 0, inner, state->used, 0));
   const size_t count = coefficients(state, inner, c);
-  const int64_t parts = (int64_t) ((gaps + PART - 1) / PART);
-  for (size_t i = 0; i < count; i++) {
-    const double *fits = state->by_fit + place(state, i) * gaps;
+  const size_t at_once = PART * ((size_t) (BETWEEN_POLLS / PART) / (count + 1) + 1);
+  for (size_t begin = 0; begin < gaps; begin += at_once) {
+    const size_t end = gaps - begin < at_once ? gaps : begin + at_once;
+    const int64_t parts = (int64_t) ((end - begin + PART - 1) / PART);
     WEFT_TRY(weft_poll(state->ctx, 0, 0));
-    WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, 0.5 * (double) gaps), static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, 0.5 * (double) ((end - begin) * count)), static)
     for (int64_t part = 0; part < parts; part++) {
-      const size_t first = (size_t) part * PART, here = gaps - first < PART ? gaps - first : PART;
-      weft_add_scaled(here, state->fit + first, -c[i], fits + first);
+      const size_t first = begin + (size_t) part * PART, here = end - first < PART ? end - first : PART;
+      for (size_t i = 0; i < count; i++)
+        weft_add_scaled(here, state->fit + first, -c[i], state->by_fit + place(state, i) * gaps + first);
     }
   }
 done:
@@ -534,11 +532,10 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
     }
     if (small && (exact || !state.depth || (state.used && change <= AHEAD * job->tol * state.part))) {
       if ((converged = !state.inner.uncorrected)) break;
-      state.inner.uncorrected = extrapolated = 0; /* the same matrix again, for exact vectors */
+      state.inner.uncorrected = extrapolated = 0; /* one more step, for exact vectors */
       exact = 1;
-      continue;
-    }
-    exact = 0;
+    } else
+      exact = 0;
     fill(&state, state.fit);
     state.inner.tol = fmax(1e-10, fmin(state.inner.tol, 0.01 * change)); /* no more exact than the gaps are */
   }
