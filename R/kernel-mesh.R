@@ -23,7 +23,7 @@ mesh_plan <- function(problem, on_device = FALSE) {
   choice <- .Call(C_weft_kernel_mesh_choose, size, target)
   if (is.null(choice)) return(NULL)
   nodes <- choice[["nodes"]] * size$m
-  mesh <- list(choice = choice, target = target, size = size, nodes = nodes, on_device = on_device)
+  mesh <- list(choice = choice, target = target, size = size, nodes = nodes, on_device = on_device, split = split)
   mesh$seconds <- at_reference(mesh_seconds(mesh))
   mesh
 }
@@ -69,7 +69,7 @@ mesh_pays <- function(mesh, seconds, much = 1) {
 # NULL where no mesh is right for these points. Queries whose sums turn out too small for the mesh's error are summed by
 # trees or directly, so that the errors hold for each.
 kernel_mesh <- function(problem, mesh, reason) {
-  split <- split_weights(problem, spare = TRUE)
+  split <- mesh$split
   # without low parts, which would take as long to read as all else; weft_mesh_error() counts them
   points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)["x"]
   task <- native_task(problem, NULL, NULL, split)

@@ -60,7 +60,8 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
   object$rule <- rule
   object$scores <- scores
   left_out <- unname(regression_sums(object, leave_one_out = TRUE, run = run)$fit)
-  residual <- ifelse(is.na(left_out), y - object$centre, y - left_out)
+  left_out[is.na(left_out)] <- object$centre
+  residual <- y - left_out
   object$residual_square <- residual^2
   squares <- c(sum(w * residual^2), sum(w * (y - object$centre)^2))
   if (run$ranks) squares <- ranks_sum(squares)
@@ -90,7 +91,7 @@ check_response <- function(y, n, distributed = FALSE) {
 }
 
 check_case_weights <- function(weights, n, distributed = FALSE) {
-  if (is.null(weights)) weights <- rep(1, n)
+  if (is.null(weights)) return(rep(1, n))
   weights <- readable_numbers(weights, "weights")
   valid <- is_numeric_vector(weights) && length(weights) == n && all(is.finite(weights)) &&
     all(weights >= 0 & weights <= 1e100)

@@ -41,7 +41,7 @@ walk_or_lower <- function(problem, plan) {
 }
 
 # A direct sum on the CPU in single precision, queries that miss their bound in double; NULL where that does not pay, as
-# eight groups of queries show.
+# eight groups of queries show. Queries keep their order where bounds of groups are small enough without a tree.
 kernel_lower <- function(problem, plan) {
   if (!may_be_lower(problem)) return(NULL)
   chosen <- plan$chosen %||% direct_backend(problem)
@@ -52,13 +52,19 @@ kernel_lower <- function(problem, plan) {
     allowed <- problem$rel_error * pmax(out$size - error, 0) + problem$abs_error
     rowSums(!is.finite(out$sum) | error > allowed) > 0
   }
-  tree <- (plan$trees %||% native_trees(problem, only_query = TRUE))$query
-  order <- tree$order + 1L
-  groups <- round(seq(0, length(order) - 64, length.out = 8))
   reference <- native_points(problem$reference, problem)
-  tried <- single_sums(problem, chosen, order[rep(groups, each = 64) + 1:64], reference = reference)
-  if (mean(missed(tried)) > kernel_limits()[["single_missed"]]) return(NULL)
-  out <- single_sums(problem, chosen, order, query = tree, reference = reference)
+  share_missed <- function(order) { # of eight groups
+    groups <- round(seq(0, length(order) - 64, length.out = 8))
+    mean(missed(single_sums(problem, chosen, order[rep(groups, each = 64) + 1:64], reference = reference)))
+  }
+  order <- seq_len(nrow(problem$query))
+  query <- if (problem$self) reference else native_points(problem$query, problem)
+  if (!is.null(plan$trees) || share_missed(order) > kernel_limits()[["single_missed_unsorted"]]) {
+    query <- (plan$trees %||% native_trees(problem, only_query = TRUE))$query
+    order <- query$order + 1L
+    if (share_missed(order) > kernel_limits()[["single_missed"]]) return(NULL)
+  }
+  out <- single_sums(problem, chosen, order, query = query, reference = reference)
   again <- missed(out)
   sums <- out$sum
   if (any(again)) sums[again, ] <- sums_in_double(problem, order[again])

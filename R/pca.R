@@ -93,7 +93,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
     abort_input("`precision = \"single\"` needs a matrix in memory or on a device.",
                 x = paste0("`x` is ", describe(x), "."))
   }
-  plan <- pca_plan(source, k, method, run$threads, alone = is.null(ranks))
+  plan <- pca_plan(source, k, method, run$threads, alone = is.null(ranks), em = na == "em")
   if (!is.null(ranks)) plan$methods[] <- ranks_gather(plan$methods[["cpu"]])[[1L]] # whatever the back end
   expect_libraries(run, plan$libraries)
   kept <- !is.null(source$devices)
@@ -172,20 +172,17 @@ choose_resident <- function(backend, store = FALSE) {
 
 # list(methods = c(cpu, cuda), cost = what either back end takes (R/plan.R), gives_way, libraries): src/pca/plan.c
 # chooses. A resident matrix is on the device whatever that says.
-pca_plan <- function(source, k, method, threads, alone = TRUE) {
+pca_plan <- function(source, k, method, threads, alone = TRUE, em = FALSE) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)
   plan <- ask_pca_plan(source$kind, method, list(n = source$n, p = source$p, cells = cells, k = k, threads = threads,
-                                                 shared = !alone))
+                                                 shared = !alone, again = em))
   if (is.null(source$devices) && !fits_device(plan$cost$device_bytes)) plan$cost$cuda <- Inf
   plan
 }
 
-# sizes: n, p, cells, k, threads, shared (by devices or ranks; FALSE where it is not there).
-ask_pca_plan <- function(kind, method, sizes) {
-  if (is.null(sizes$shared)) sizes$shared <- FALSE
-  .Call(C_weft_pca_plan, kind, method, sizes, slownesses())
-}
+# sizes: by the names of WEFT_PCA_SIZES (src/pca/plan.h); those that are not given are 0.
+ask_pca_plan <- function(kind, method, sizes) .Call(C_weft_pca_plan, kind, method, sizes, slownesses())
 
 never_gives_way <- list(gram_blocks = 0, gram_steps = 0)
 

@@ -48,7 +48,7 @@ static weft_plan plan_table(weft_bn_score score, const weft_bn_sizes *sizes, con
                                    : WEFT_BN_SORTED_ROWS],
     .on_device = engine_names[WEFT_BN_DEVICE_TABLE],
     .cpu = ((joint ? sizes->joint_sets : 2 * sets) * count + weft_on_core(slow, sets * 1e-8)) / sizes->threads + beyond,
-    .cuda = weft_launching(slow, 0.001) + weft_on_device(slow, sets * fmax(1, n / 1000) / 2e9) + beyond,
+    .cuda = weft_launching(slow, 5e-4) + weft_on_device(slow, sets * fmax(1, n / 1000) / 2e9) + beyond,
     .bytes = work + table,
     .bytes_cuda = table,
     .beside = weft_called(slow, 0, 0) + weft_on_core(slow, 1.5e-8 * n * sizes->p + 1e-8 * sets),

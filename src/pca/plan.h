@@ -36,6 +36,7 @@ typedef enum {
   SIZE(cells)  /* stored values */ \
   SIZE(k)      /* components */ \
   SIZE(shared) /* 1: ranks have other rows */ \
+  SIZE(again)  /* 1: EM decomposes the matrix again and again */ \
   SIZE(threads)
 /* clang-format on */
 

@@ -19,7 +19,7 @@
 #include <string.h>
 #include "core/call/arena.h"
 #include "core/call/parallel.h"
-#include "core/numbers/product.h"
+#include "core/numbers/loops.h"
 #include "pca/engines/gram/chebyshev.h"
 #include "pca/limits.h"
 
@@ -28,11 +28,17 @@
 #define LONGEST_REST 16   /* steps of plain EM after fills that were worse */
 #define MIN_PIVOT 1e-6    /* of a difference against newer ones, both of length 1; far above its rounding */
 #define BETWEEN_POLLS 4e6 /* cells */
-#define PART 8192         /* gaps that a thread takes at once */
+#define PART 2048         /* gaps that a thread takes at once */
 #define TOO_LONG 5        /* readings of X in a step from which on a Gram matrix takes less time */
 #define FADES 1.05        /* growth in a step of what is remembered of slow ones */
 #define AHEAD 100         /* tolerances that fits may be from where they end; their last step is at most one */
 #define TOO_FAR 50        /* spreads from its column's mean at which a fit has run away, in a row of ordinary values */
+
+/* Of one part: squares of the changes of what gaps were filled with, and products of each difference with the newest
+ * one and with the last changes. */
+typedef struct {
+  double filled, with_newest[DEPTH], with_moved[DEPTH];
+} part_sums;
 
 typedef struct {
   weft_ctx *ctx;
@@ -55,11 +61,14 @@ typedef struct {
   double *fit, *moved;           /* of the gaps: their fits, and the changes over the spread */
   double *of_column;             /* the largest of a column's changes, the sum of their squares, the farthest fit */
   size_t depth, used, newest;    /* differences: room for them, how many there are, where the last is */
-  double *by_fit, *by_moved;     /* gaps × depth */
+  float *by_fit, *by_moved;      /* gaps × depth, over the spread */
   double *last_fit, *last_moved; /* of the step before */
   int known;                     /* there was one */
   double part;                   /* of the gaps' distance from where they end: what a slow step takes of it */
   double products[DEPTH * DEPTH];
+  double with_moved[DEPTH]; /* products of the differences with the last changes */
+  part_sums *sums;          /* of parts of the gaps */
+  size_t parts;
 } em_space;
 
 static weft_status fetch(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
@@ -173,13 +182,15 @@ static weft_status open_em(em_space *state, weft_arena *mem)
   WEFT_TAKE(state->moved, mem, gaps);
   WEFT_TAKE(state->of_column, mem, 3 * p);
   state->depth = em->fall >= 0 ? 0 : DEPTH; /* how soon a fall is small says something about plain EM alone */
-  if (have > 0 && 16.0 * (double) gaps * (double) state->depth > 0.25 * have)
-    state->depth = (size_t) (0.25 * have / (16.0 * (double) gaps));
+  if (have > 0 && 8.0 * (double) gaps * (double) state->depth > 0.25 * have)
+    state->depth = (size_t) (0.25 * have / (8.0 * (double) gaps));
+  state->parts = (gaps + PART - 1) / PART;
   if (state->depth) {
     WEFT_TAKE(state->by_fit, mem, gaps * state->depth);
     WEFT_TAKE(state->by_moved, mem, gaps * state->depth);
     WEFT_TAKE(state->last_fit, mem, gaps);
     WEFT_TAKE(state->last_moved, mem, gaps);
+    WEFT_TAKE(state->sums, mem, state->parts);
   }
   WEFT_TRY(find_gaps(state));
   fill(state, em->first);
@@ -252,15 +263,22 @@ static void project_row(em_space *state, size_t i, double *scores)
   }
 }
 
-/* The largest change of the gaps of column j, the sum of squares of their changes in the units of X, and the fit that
- * is farthest from the column's mean. */
-static void sum_column(em_space *state, size_t j)
+/* The fits of column j's gaps and their changes: of these the largest, the sum of squares in the units of X, and the
+ * fit that is farthest from the column's mean. */
+static void fit_column(em_space *state, size_t j)
 {
   const weft_pca_em *em = state->em;
-  const double unit = em->spread[j] * em->made->factor[j];
+  const size_t k = state->inner.k;
+  const double unit = em->spread[j] * em->made->factor[j], *loads = state->loads + j * k;
   double change = 0, squares = 0, farthest = 0;
   for (size_t g = state->first[j]; g < state->first[j + 1]; g++) {
-    const double scaled = state->moved[g] * unit * (em->row ? em->row[state->row[g]] : 1);
+    const size_t i = (size_t) state->row[g];
+    const double *scores = state->scores + i * k, before = state->values[g]; /* often the fit of the step before */
+    double sum = 0;
+    for (size_t c = 0; c < k; c++) sum += scores[c] * loads[c];
+    state->fit[g] = sum + em->made->center[j];
+    state->moved[g] = (state->fit[g] - before) / em->spread[j];
+    const double scaled = state->moved[g] * unit * (em->row ? em->row[i] : 1);
     change = fmax(change, fabs(state->moved[g]));
     squares += scaled * scaled;
     farthest = fmax(farthest, fabs(state->fit[g] - state->mean[j]));
@@ -290,24 +308,14 @@ static weft_status fit_gaps(em_space *state, double *change, double *squares)
     else
       project_row(state, i, state->scores + i * k);
   }
-  const size_t at_once = (size_t) (BETWEEN_POLLS / (double) k) + 1;
-  for (size_t first = 0; first < em->gaps; first += at_once) {
-    const size_t last = first + at_once < em->gaps ? first + at_once : em->gaps;
+  for (size_t first = 0, last; first < p; first = last) {
+    const double most = (double) state->first[first] + BETWEEN_POLLS * state->ctx->threads / (double) k;
+    for (last = first + 1; last < p && (double) state->first[last + 1] <= most;) last++;
+    const double work = (double) (state->first[last] - state->first[first]) * (double) k;
     WEFT_TRY(weft_poll(state->ctx, 0, 0));
-    WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, (double) (last - first) * (double) k), static)
-    for (int64_t g = (int64_t) first; g < (int64_t) last; g++) {
-      const size_t j = (size_t) state->column[g];
-      const double *scores = state->scores + (size_t) state->row[g] * k, *loads = state->loads + j * k;
-      const double before = state->values[g]; /* which may be the fit of the step before */
-      double sum = 0;
-      for (size_t c = 0; c < k; c++) sum += scores[c] * loads[c];
-      state->fit[g] = sum + made->center[j];
-      state->moved[g] = (state->fit[g] - before) / em->spread[j];
-    }
+    WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, work), static)
+    for (int64_t j = (int64_t) first; j < (int64_t) last; j++) fit_column(state, (size_t) j);
   }
-  WEFT_TRY(weft_poll(state->ctx, 0, 0));
-  WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, 2 * (double) em->gaps), static)
-  for (int64_t j = 0; j < (int64_t) p; j++) sum_column(state, (size_t) j);
   *change = *squares = 0;
   for (size_t j = 0; j < p; j++) {
     *change = fmax(*change, state->of_column[3 * j]);
@@ -354,45 +362,71 @@ static int runs_away(const em_space *state)
 
 static size_t place(const em_space *state, size_t age) { return (state->newest + state->depth - age) % state->depth; }
 
-/* Adds column j to the differences; returns the squares of the change of what its gaps were filled with. */
-static double remember_column(em_space *state, size_t j, double *fits, double *moves)
+/* a'b, in eight sums. */
+static double inner_product(size_t count, const float *a, const double *b)
 {
-  double squares = 0;
-  for (size_t g = state->first[j]; g < state->first[j + 1]; g++) {
-    if (fits) {
-      fits[g] = state->fit[g] - state->last_fit[g];
-      moves[g] = state->moved[g] - state->last_moved[g];
-      const double filled = fits[g] / state->em->spread[j] - moves[g];
-      squares += filled * filled;
-    }
-    state->last_fit[g] = state->fit[g];
-    state->last_moved[g] = state->moved[g];
-  }
-  return squares;
+  double sum[8] = { 0 };
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8)
+    for (size_t lane = 0; lane < 8; lane++) sum[lane] += (double) a[i + lane] * b[i + lane];
+  for (; i < count; i++) sum[i % 8] += (double) a[i] * b[i];
+  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-/* The step joins the differences. */
+static void remember_part(em_space *state, size_t part)
+{
+  const size_t gaps = state->em->gaps, first = part * PART, count = gaps - first < PART ? gaps - first : PART;
+  const double *fit = state->fit + first, *moved = state->moved + first;
+  double *last_fit = state->last_fit + first, *last_moved = state->last_moved + first, change[PART];
+  float *fits = state->by_fit + state->newest * gaps + first, *moves = state->by_moved + state->newest * gaps + first;
+  part_sums *sums = &state->sums[part];
+  memset(sums, 0, sizeof *sums);
+  for (size_t g = 0; g < count && state->known; g++) {
+    const double by = (fit[g] - last_fit[g]) / state->em->spread[state->column[first + g]];
+    change[g] = moved[g] - last_moved[g];
+    const double filled = by - change[g];
+    sums->filled += filled * filled;
+    fits[g] = (float) by, moves[g] = (float) change[g];
+  }
+  for (size_t i = 0; i < state->used; i++) {
+    const float *earlier = state->by_moved + i * gaps + first;
+    sums->with_newest[i] = inner_product(count, earlier, change);
+    sums->with_moved[i] = inner_product(count, earlier, moved);
+  }
+  memcpy(last_fit, fit, count * sizeof *fit);
+  memcpy(last_moved, moved, count * sizeof *moved);
+}
+
+/* The step joins the differences, which are kept as floats: their combination is an offer that the next step tries. */
 static weft_status remember(em_space *state)
 {
   weft_status st = WEFT_OK;
-  const size_t gaps = state->em->gaps, p = state->em->p;
-  double *fits = NULL, *moves = NULL, products[DEPTH], filled = 0;
+  double filled = 0, *newest = state->products + state->newest * DEPTH;
   if (state->known) {
     state->newest = state->used ? (state->newest + 1) % state->depth : 0;
     if (state->used < state->depth) state->used++;
-    fits = state->by_fit + state->newest * gaps;
-    moves = state->by_moved + state->newest * gaps;
+    newest = state->products + state->newest * DEPTH;
+    memset(newest, 0, DEPTH * sizeof *newest);
   }
-  WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, 2 * (double) gaps), static)
-  for (int64_t j = 0; j < (int64_t) p; j++) state->of_column[3 * j] = remember_column(state, (size_t) j, fits, moves);
+  memset(state->with_moved, 0, sizeof state->with_moved);
+  const size_t at_once = (size_t) (BETWEEN_POLLS / PART) + 1;
+  for (size_t first = 0; first < state->parts; first += at_once) {
+    const size_t last = state->parts - first < at_once ? state->parts : first + at_once;
+    WEFT_TRY(weft_poll(state->ctx, 0, 0));
+    WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, (double) (last - first) * PART * 8), static)
+    for (int64_t part = (int64_t) first; part < (int64_t) last; part++) remember_part(state, (size_t) part);
+  }
+  for (size_t part = 0; part < state->parts && state->known; part++) {
+    filled += state->sums[part].filled;
+    for (size_t i = 0; i < state->used; i++) {
+      newest[i] += state->sums[part].with_newest[i];
+      state->with_moved[i] += state->sums[part].with_moved[i];
+    }
+  }
   if (state->known) {
-    const weft_view all = weft_view_plain(state->by_moved, gaps, 1), one = weft_view_plain(moves, gaps, 0);
-    WEFT_TRY(weft_product(state->ctx, state->used, 1, gaps, 1, &all, &one, 0, products, state->used, 0));
-    for (size_t i = 0; i < state->used; i++)
-      state->products[i + state->newest * DEPTH] = state->products[state->newest + i * DEPTH] = products[i];
-    for (size_t j = 0; j < p; j++) filled += state->of_column[3 * j];
+    for (size_t i = 0; i < state->used; i++) state->products[state->newest + i * DEPTH] = newest[i];
     state->part = fmin(1, FADES * state->part);
-    if (filled > 0) state->part = fmin(state->part, sqrt(products[state->newest] / filled));
+    if (filled > 0) state->part = fmin(state->part, sqrt(newest[state->newest] / filled));
   }
   state->known = 1;
 done:
@@ -406,8 +440,8 @@ static void forget(em_space *state)
 }
 
 /* The coefficients c of the differences, the newest first, by Cholesky of their inner products; those from the first on
- * that newer ones nearly give are left out. Returns how many there are. `inner`: products with the step's changes. */
-static size_t coefficients(const em_space *state, const double *inner, double *c)
+ * that newer ones nearly give are left out. Returns how many there are. */
+static size_t coefficients(const em_space *state, double *c)
 {
   double l[DEPTH][DEPTH], length[DEPTH];
   size_t count = 0;
@@ -416,7 +450,7 @@ static size_t coefficients(const em_space *state, const double *inner, double *c
     double rest = 1;
     length[count] = sqrt(state->products[at + at * DEPTH]);
     if (!(length[count] > 0 && isfinite(length[count]))) break;
-    c[count] = inner[at] / length[count];
+    c[count] = state->with_moved[at] / length[count];
     for (size_t i = 0; i < count; i++) {
       double s = state->products[at + place(state, i) * DEPTH] / (length[count] * length[i]);
       for (size_t m = 0; m < i; m++) s -= l[count][m] * l[i][m];
@@ -436,15 +470,19 @@ static size_t coefficients(const em_space *state, const double *inner, double *c
   return count;
 }
 
+static void add_difference(size_t count, double *sum, double by, const float *difference)
+{
+  WEFT_SIMD_PRAGMA(omp simd)
+  for (size_t g = 0; g < count; g++) sum[g] += by * (double) difference[g];
+}
+
 /* The gaps' fits, from which the combination of differences is taken. */
 static weft_status extrapolate(em_space *state)
 {
   weft_status st = WEFT_OK;
   const size_t gaps = state->em->gaps;
-  const weft_view all = weft_view_plain(state->by_moved, gaps, 1), now = weft_view_plain(state->moved, gaps, 0);
-  double inner[DEPTH], c[DEPTH];
-  WEFT_TRY(weft_product(state->ctx, state->used, 1, gaps, 1, &all, &now, 0, inner, state->used, 0));
-  const size_t count = coefficients(state, inner, c);
+  double c[DEPTH];
+  const size_t count = coefficients(state, c);
   const size_t at_once = PART * ((size_t) (BETWEEN_POLLS / PART) / (count + 1) + 1);
   for (size_t begin = 0; begin < gaps; begin += at_once) {
     const size_t end = gaps - begin < at_once ? gaps : begin + at_once;
@@ -453,8 +491,9 @@ static weft_status extrapolate(em_space *state)
     WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, 0.5 * (double) ((end - begin) * count)), static)
     for (int64_t part = 0; part < parts; part++) {
       const size_t first = begin + (size_t) part * PART, here = end - first < PART ? end - first : PART;
-      for (size_t i = 0; i < count; i++)
-        weft_add_scaled(here, state->fit + first, -c[i], state->by_fit + place(state, i) * gaps + first);
+      double by[PART] = { 0 };
+      for (size_t i = 0; i < count; i++) add_difference(here, by, c[i], state->by_fit + place(state, i) * gaps + first);
+      for (size_t g = 0; g < here; g++) state->fit[first + g] -= by[g] * state->em->spread[state->column[first + g]];
     }
   }
 done:
@@ -489,6 +528,7 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
   const weft_pca_data data = { .n = em->n, .p = em->p, .panels = 1, .fetch = fetch, .source = &state, .stays = 1 };
   double before = INFINITY, change = INFINITY, unit = 0;
   size_t steps = 0, resting = 0, rest = 1;
+  const double *fits = NULL;
   int extrapolated = 0, exact = 0, converged = 0, away = 0;
   state.data = data;
   state.inner.tol = 1e-3;
@@ -517,13 +557,14 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
       continue;
     }
     extrapolated = 0;
-    memcpy(em->cells, state.fit, em->gaps * sizeof *state.fit);
+    fits = state.fit;
     if (em->fall >= 0 && !small && before - left <= em->fall * left) break;
     if ((away = state.depth && runs_away(&state))) break;
     before = left;
     if (state.depth) {
       if (exact) forget(&state); /* its differences are by other vectors */
       WEFT_TRY(remember(&state));
+      fits = state.last_fit; /* the others may become a combination */
       if (state.used && (small || (!resting && change < NEAR))) {
         WEFT_TRY(extrapolate(&state));
         extrapolated = 1;
@@ -539,6 +580,7 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
     fill(&state, state.fit);
     state.inner.tol = fmax(1e-10, fmin(state.inner.tol, 0.01 * change)); /* no more exact than the gaps are */
   }
+  if (fits) memcpy(em->cells, fits, em->gaps * sizeof *fits);
   for (size_t i = 0; i < job->k; i++) {
     out->iterations[i] = (int32_t) steps;
     out->converged[i] = converged;
