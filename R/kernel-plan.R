@@ -124,6 +124,8 @@ trees_spare_little <- function(problem) {
   is.null(reach) || mean(squares < (reach + 2 * leaf)^2) > limits[["look_near"]]
 }
 
+gaussian_vanishes <- 38.6 # exp(-r^2 / 2) is 0 beyond
+
 # list(method, reason, and of these what is known: trees, chosen; budget: work, and the plan `otherwise`). try: a walk
 # may be begun to see how much work it is.
 plan_method <- function(problem, try = FALSE) {
@@ -151,8 +153,10 @@ plan_method <- function(problem, try = FALSE) {
     return(list(method = "direct", reason = sprintf("about %s directly, which is less than a tree would take",
                                                     seconds_text(direct * here))))
   }
-  no_less <- problem$rel_error == 0 && problem$abs_error == 0 && !is_compact(problem$kernel) # than all pairs
-  no_less <- no_less || trees_spare_little(problem)
+  exact <- problem$rel_error == 0 && problem$abs_error == 0
+  # without an error, a kernel without an end is spared where it is 0 as a double; few are before the Gaussian one
+  no_less <- (exact && !is_compact(problem$kernel) && sum(mesh_extent(problem)^2) < gaussian_vanishes^2) ||
+    trees_spare_little(problem)
   by_trees <- if (no_less) Inf else build + cut * nq * limits[["walk_of_a_query"]]
   mesh <- if (try && problem$confidence == 1) mesh_plan(problem)
   mesh_here <- if (!is.null(mesh)) mesh_seconds(mesh, problem$control$threads)
