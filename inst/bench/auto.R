@@ -1,8 +1,9 @@
 # The regret of a choice that weft makes by itself: the time of "auto" over that of the best of the named ones, for
 # whole calls, on at least six sizes and kinds of data for each function that chooses. On a machine with a device the
 # choice is the back end; everywhere it is the method (direct sums and trees, the engines of pca()). All are called once
-# to warm up and then in turn, --rounds times or until .15 seconds of each have gone; the least time counts. Of a cell
-# where one of the choices takes more than 1.5 seconds only those below .15 are called again, unless --large is given.
+# to warm up and then in turn, --rounds times or until .15 seconds of each have gone (.9 while "auto" is above 1.3, as
+# machines pause); the least time counts. Of a cell where one of the choices takes more than 1.5 seconds only those
+# below .15 are called again, unless --large is given.
 #
 # Usage: Rscript auto.R [cpu | devices] [--large] [--processor] [--seconds 140] [--rounds 15] [--csv auto.csv]
 #                       [--only name]
@@ -297,7 +298,8 @@ least_of <- function(calls, limit, rounds) {
     now <- vapply(calls[again], once, 0)
     least[again] <- pmin(least[again], now)
     spent <- spent + sum(now)
-    if (spent > 0.15 * length(calls) && k > 2L) break
+    unlike <- least[1L] > 1.3 * min(least[-1L]) # the first of the calls chose by itself
+    if (spent > (if (unlike) 0.9 else 0.15) * length(calls) && k > 2L) break
   }
   least
 }

@@ -307,7 +307,7 @@ static network_seconds seconds_of_network(weft_network_method method)
   return none;
 }
 
-/* A network from a p x p matrix, which travels both ways: with R's memory for it, 6 to 20 ns a cell. */
+/* A network from a p x p matrix, which travels both ways: some 6 ns a cell on an H100's host. */
 static weft_plan plan_network(int method, const weft_mi_sizes *sizes, const weft_slowness *slow)
 {
   const network_seconds seconds = seconds_of_network((weft_network_method) method);

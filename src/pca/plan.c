@@ -57,14 +57,14 @@ static block_seconds seconds_of_blocks(const weft_pca_sizes *sizes)
 }
 
 /* Whether krylov should begin, and give way to gram when its first blocks show that gram is cheaper. That is seen after
- * three blocks, five or six being the fewest as a rule: where three are more than a fifth of what gram would take,
+ * three blocks, five or six being the fewest as a rule: where three are more than a quarter of what gram would take,
  * gram begins. On the CPU, of a dense matrix in memory; whatever the machine and its threads. */
 static int gives_way(const weft_pca_sizes *sizes, weft_pca_plans *out)
 {
   const double near = near_of(sizes);
   if (3 * sizes->k >= near || near <= 128 || near > WEFT_PCA_GRAM_SIDE) return 0;
   const block_seconds one = seconds_of_blocks(sizes);
-  if (1.5e-8 * sizes->n * sizes->p + one.gram + 14 * one.steps < 15 * one.first) return 0;
+  if (1.5e-8 * sizes->n * sizes->p + one.gram + 14 * one.steps < 12 * one.first) return 0;
   out->gram_blocks = one.gram / one.block;
   out->gram_steps = one.steps / one.block;
   return 1;
@@ -293,9 +293,9 @@ weft_pca_plans weft_pca_plan(weft_pca_kind kind, weft_pca_wish wish, const weft_
                        kind == WEFT_PCA_STORED || kind == WEFT_PCA_GENOTYPES ? bytes_of_vectors(out.cuda, sizes) : 0,
                    .beside = costs[on_device].beside,
                    .divided = costs[on_device].divided };
-  if (sizes->again) { /* where some noise is among the components; measured: 2 to 13 times, and a step .3 to 1 ms */
-    out.plan.cpu *= 8;
-    out.plan.cuda += weft_launching(slow, 12 * 7e-4);
+  if (sizes->again) { /* measured with noise among the components: 2 to 13 times, and 5 ms on a device */
+    out.plan.cpu *= 9;
+    out.plan.cuda += weft_launching(slow, 12 * 2e-4);
   }
   return out;
 }
