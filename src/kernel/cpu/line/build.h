@@ -3,7 +3,7 @@
 
 #include "kernel/cpu/line/forms.h"
 
-#define WEFT_LINE_BLOCK ((size_t) 16)
+#define WEFT_LINE_BLOCK ((size_t) 8)
 
 typedef struct weft_line_cell {
   size_t first, count;          /* references, in their order here */

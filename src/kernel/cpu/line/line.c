@@ -38,14 +38,29 @@ typedef struct {
 
 /* ---- one cell ---- */
 
+/* h - r, correctly signed: the first difference is exact where r is near h. *plus: h + r. */
+static double before_end(double q, double x, double h, double *plus)
+{
+  const weft_dd gap = weft_two_sum(q, -x);
+  const double r = fabs(gap.hi), rest = gap.hi < 0 ? -gap.lo : gap.lo;
+  *plus = (h + r) + rest;
+  return (h - r) - rest;
+}
+
 static int within(const asked *query, double x)
 {
-  const double gap = fabs(query->q - x), h = query->line->task->h, s = gap * gap / (h * h);
-  if (s < 0.9375) return 1;
-  if (s > 1.0625) return 0;
-  const weft_points q = { 1, 1, &query->q, NULL }, at = { 1, 1, &x, NULL };
-  const double t = weft_inside_exactly(&q, 0, &at, 0, h);
-  return weft_kernel_step(query->line->task->kind) ? t >= 0 : t > 0;
+  double plus;
+  const double left = before_end(query->q, x, query->line->task->h, &plus);
+  return weft_kernel_step(query->line->task->kind) ? left >= 0 : left > 0;
+}
+
+/* As weft_kernel_pair(), of a compact kernel. */
+static double compact_value(int kind, double q, double x, double h)
+{
+  double plus;
+  const double left = before_end(q, x, h, &plus), t = left * plus / (h * h), gap = q - x;
+  if (weft_kernel_step(kind)) return left >= 0;
+  return left > 0 ? weft_kernel_inside(kind, t, t < 0.25 ? 1 - t : gap * gap / (h * h)) : 0;
 }
 
 static void add_pairs(asked *query, size_t first, size_t end)
@@ -53,9 +68,11 @@ static void add_pairs(asked *query, size_t first, size_t end)
   const weft_line *line = query->line;
   const weft_kernel_task *task = line->task;
   const weft_points q = { 1, 1, &query->q, NULL }, all = { line->n, 1, line->x, NULL };
+  const int compact = weft_kernel_compact(task->kind);
   for (size_t i = first; i < end; i++) {
     if (i == query->skip) continue;
-    const double value = weft_kernel_pair(task->kind, &q, 0, &all, i, task->h, 0);
+    const double value = compact ? compact_value(task->kind, query->q, line->x[i], task->h)
+                                 : weft_kernel_pair(task->kind, &q, 0, &all, i, task->h, 0);
     for (size_t c = 0; c < line->m; c++) query->sum[c] += line->w[i * line->m + c] * value;
   }
   query->pairs += (double) (end - first);

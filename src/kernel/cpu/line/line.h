@@ -15,7 +15,7 @@
  *   SERIES       exp(-r²/2) = exp(-v²/2) Σ v^t (u^t exp(-u²/2) / t!), cut off where the rest is within the tolerance
  *
  * Kernels that have odd powers of r differ on the two sides of the query, kernels with an end cut through cells, and a
- * query may leave a reference out: in these cases the cell is taken in blocks of 16 references, the affected ones pair
+ * query may leave a reference out: in these cases the cell is taken in blocks of 8 references, the affected ones pair
  * by pair, and the moments of the blocks before and after are kept as sums from either end, so that nothing is
  * subtracted. */
 #pragma once
