@@ -100,7 +100,7 @@ share_near <- function(problem, reach) {
 
 # Whether trees would spare next to nothing of all pairs, by the distances in a sample. A leaf is about as wide as its
 # points' nearest ones are far; where the kernel varies within that, and most pairs are no more than its reach and two
-# leaves apart, nearly all leaves would be opened (README.md). Leaves that are wide for the bandwidth are opened in part.
+# leaves apart, nearly all leaves would be opened (README.md); but leaves much wider than a bandwidth only in part.
 trees_spare_little <- function(problem) {
   limits <- kernel_limits()
   n <- nrow(problem$reference)

@@ -168,6 +168,7 @@ done:
   return st;
 }
 
+/* Threads share runs of rows, between which the user is asked. */
 weft_status weft_points_signs(weft_ctx *ctx, const double *columns, size_t n, const int32_t *part, const double *sign,
                               size_t parts, double *out)
 {

@@ -373,6 +373,7 @@ static double inner_product(size_t count, const float *a, const double *b)
   return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
+/* One part's differences from the step before, and what their products add up to. */
 static void remember_part(em_space *state, size_t part)
 {
   const size_t gaps = state->em->gaps, first = part * PART, count = gaps - first < PART ? gaps - first : PART;
