@@ -114,7 +114,7 @@ trees_spare_little <- function(problem) {
   x <- x - middle
   q <- native_points(problem$query[queries, , drop = FALSE], problem)$x - middle
   squares <- outer(colSums(q^2), colSums(x^2), "+") - 2 * crossprod(q, x)
-  if (!length(squares) || !all(is.finite(squares))) return(FALSE)
+  if (!length(squares)) return(FALSE)
   nearest <- ceiling(length(squares) * min(1, 32 / n))
   leaf <- sqrt(max(0, sort(squares, partial = nearest)[nearest]))
   wide <- leaf / problem$bandwidth$h

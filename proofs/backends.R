@@ -31,7 +31,12 @@ options_given <- function(words) {
   given
 }
 
-named_functions <- function(given) if (!is.null(given$only)) strsplit(given$only, ",")[[1L]]
+named_functions <- function(given) {
+  names <- if (!is.null(given$only)) strsplit(given$only, ",")[[1L]]
+  unknown <- setdiff(names, names(makers))
+  if (length(unknown)) stop("no calls are drawn for ", paste(unknown, collapse = ", "))
+  names
+}
 
 # The two sides of a call. Which options the device's side gets is drawn by the seed too.
 call_sides <- function(against, devices, seed) {
@@ -53,7 +58,8 @@ call_sides <- function(against, devices, seed) {
 
 # list(name, state, what, text) of one call.
 run_call <- function(seed, given) {
-  call <- tryCatch(seeded_call(seed, named_functions(given), makers), error = conditionMessage)
+  only <- named_functions(given)
+  call <- tryCatch(seeded_call(seed, only, makers), error = conditionMessage)
   if (is.character(call)) return(list(name = "(drawing)", state = "different", what = call, text = ""))
   found <- check_call(call, call_sides(given$against, given$devices, seed))
   list(name = call$name, state = found$state, what = found$text, text = call$text)

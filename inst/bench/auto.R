@@ -385,7 +385,7 @@ if ("--summary" %in% given) {
       cat(sprintf("# %s, %s: %s\n", x$name, x$size, sub("\n.*", "", conditionMessage(e))))
       NULL
     })
-    if (is.null(row)) next
+    if (is.null(row) || !is.finite(row$regret)) next # too short for the processor's clock
     cat(sprintf("%-26s %-22s %-7s %8.4f %-6s %8.4f auto %8.4f (%s) %5.2f  predicted %8.4f %8.4f\n", row$call, row$size,
                 row$first, row$first_seconds, row$second, row$second_seconds, row$auto_seconds, row$took, row$regret,
                   row$predicted_cpu,

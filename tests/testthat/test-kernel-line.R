@@ -251,3 +251,23 @@ test_that("sums over counted pairs are those of the function at each distance", 
     expect_equal(weft:::lag_sums(list(pairs = pairs, bin = 0.02), h, 7, order), want, tolerance = 1e-9)
   }
 })
+
+test_that("kernels end where they should along a line, to the last bit", {
+  withr::local_seed(21)
+  for (kernel in Filter(is_compact, all_kernels)) for (k in 1:4) {
+    h <- 10^runif(1, -5, 4)
+    x <- switch(k, round(runif(500) * 200) * h / 20, rnorm(500) * 3 * h + 1e8 * h, sample(c(-0.5, 0.5), 500, TRUE) * h,
+                runif(500) * 50 * h)
+    q <- c(x[1:20] + h, x[1:20] - h, x[1:20] + h * (1 + 2e-16), x[1:20] - h * (1 - 2e-16), x[1:20])
+    for (loo in c(FALSE, TRUE)) {
+      sums <- function(method) {
+        kernel_sum(if (loo) x else q, if (!loo) x, kernel = kernel, bandwidth = h, rel_error = 0, leave_one_out = loo,
+                   method = method, run = "cpu")
+      }
+      got <- sums("line")
+      want <- sums("direct")
+      expect_lte(max(abs(got - want) - 1e-12 * want), 0, label = paste(kernel, k, loo))
+      if (kernel == "uniform") expect_identical(round(got), round(want))
+    }
+  }
+})

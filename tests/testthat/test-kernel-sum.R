@@ -335,6 +335,32 @@ test_that("no choice depends on the machine's pace or on threads", {
   expect_setequal(used, c("direct", "line", "mesh", "tree"))
 })
 
+test_that("a sample shows where trees would spare nothing, and exact narrow kernels where they would", {
+  withr::local_seed(12)
+  n <- 6000
+  uniform <- matrix(runif(n * 10), n)
+  centres <- matrix(runif(500), 50)
+  clustered <- centres[sample(50, n, TRUE), ] + rnorm(10 * n, sd = 0.02)
+  problem <- function(x, h, rel, kernel) kernel_problem(x, NULL, NULL, kernel, h, rel, run = as_run("cpu"))
+  little <- function(...) trees_spare_little(problem(...))
+  plan <- function(...) plan_method(problem(...), TRUE)$method
+  expect_true(little(uniform, 0.5, 0.1, "epanechnikov"))
+  expect_false(little(clustered, 0.1, 0.1, "epanechnikov"))
+  expect_false(little(uniform[, 1:3], 0.5, 0.1, "epanechnikov"))
+  expect_true(little(matrix(rnorm(n * 10), n), 0.5, 1e-4, "gaussian"))
+  expect_false(little(uniform, 5, 1e-4, "gaussian")) # nodes are summed as wholes
+  expect_true(little(1e99 * uniform, 5e98, 0.1, "epanechnikov"))
+  expect_identical(plan(uniform, 0.5, 0.1, "epanechnikov"), "direct")
+  expect_identical(plan(clustered, 0.1, 0.1, "epanechnikov"), "tree")
+  # a part of the points as queries, and points that are all the same
+  part <- kernel_problem(uniform[1:3000, ], uniform, NULL, "epanechnikov", 0.5, 0.1, run = as_run("cpu"))
+  expect_true(trees_spare_little(part))
+  expect_type(little(matrix(1, n, 5), 0.5, 0.1, "epanechnikov"), "logical")
+  # without an error, values are spared that are 0 as doubles
+  expect_identical(plan(clustered[, 1:4], 0.002, 0, "gaussian"), "tree")
+  expect_identical(plan(clustered[, 1:4], 0.2, 0, "gaussian"), "direct")
+})
+
 test_that("a grid reaches as far as the tolerance asks for, whatever it is", {
   withr::local_seed(3)
   for (kernel in Filter(Negate(is_compact), all_kernels)) for (k in 1:200) {
