@@ -87,16 +87,15 @@ least_of_walk <- function(problem, direct) {
 
 # The share of pairs at most `reach` apart, in a sample of 100 queries and 1,000 points.
 share_near <- function(problem, reach) {
-  sampled <- function(x, size) {
-    x <- x[unique(round(seq(1, nrow(x), length.out = min(nrow(x), size)))), , drop = FALSE]
-    t(native_points(x, problem)$x)
-  }
+  sampled <- function(x, size) t(native_points(x[sampled_rows(x, size), , drop = FALSE], problem)$x)
   q <- sampled(problem$query, 100)
   x <- sampled(problem$reference, 1000)
   square <- 0
   for (j in seq_len(ncol(q))) square <- square + outer(q[, j], x[, j], "-")^2
   mean(square < reach^2) + 1e-4
 }
+
+sampled_rows <- function(x, size) unique(round(seq(1, nrow(x), length.out = min(nrow(x), size)))) # evenly spaced
 
 # Whether trees would spare next to nothing of all pairs, by the distances in a sample. A leaf is about as wide as its
 # points' nearest ones are far; where the kernel varies within that, and most pairs are no more than its reach and two
@@ -105,9 +104,8 @@ trees_spare_little <- function(problem) {
   limits <- kernel_limits()
   n <- nrow(problem$reference)
   if (ncol(problem$reference) < limits[["look_dims"]]) return(FALSE)
-  rows <- function(n, size) unique(round(seq(1, n, length.out = min(n, size))))
-  queries <- rows(nrow(problem$query), 30)
-  references <- rows(n, 300)
+  queries <- sampled_rows(problem$query, 30)
+  references <- sampled_rows(problem$reference, 300)
   if (problem$self) references <- setdiff(references, queries)
   x <- native_points(problem$reference[references, , drop = FALSE], problem)$x
   middle <- rowMeans(x)

@@ -8,9 +8,9 @@
   LIMIT(min_seconds, 1.5e-3)          /* as is what takes less than this, more in many dimensions, */ \
   LIMIT(min_over_trees, 1.5)          /* or less than this many times the building of trees */ \
   LIMIT(look_dims, 4)                 /* dimensions from which a sample shows whether trees would spare anything: */ \
-  LIMIT(look_compact, 0.2)            /* not where leaves are narrower than this many bandwidths of compact kernels, */ \
+  LIMIT(look_compact, 0.2)            /* not where leaves are below this many bandwidths of compact kernels, */ \
   LIMIT(look_narrow, 1.3)             /* of others, */ \
-  LIMIT(look_wide, 6)                 /* or wider than this; else */ \
+  LIMIT(look_wide, 6)                 /* or above this many; else */ \
   LIMIT(look_near, 0.7)               /* the share of pairs whose leaves are within reach */ \
   LIMIT(walk_of_a_query, 4e-6)        /* seconds of a walk at least */ \
   LIMIT(trees_over_direct, 1.15)      /* groups differ more than pairs do: near a tie the direct sum is safer */ \
