@@ -51,8 +51,7 @@ dry_plan_of <- function(problem, plan) {
       chosen$reason <- paste0(plan$reason, "; ", where$reason)
       dry_sum(chosen)
     },
-    line = dry_sum(chosen, "line", kernel_plan("line", references = nrow(problem$reference),
-                                             queries = nrow(problem$query), m = NCOL(problem$weights))$cpu),
+    line = dry_sum(chosen, "line", cost_of_line(problem, problem$control$threads)$cpu),
     mesh = {
       mesh <- plan$mesh
       chosen$name <- if (isTRUE(mesh$on_device)) "cuda" else "cpu"

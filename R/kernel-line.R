@@ -17,13 +17,17 @@ line_pays <- function(problem) {
     n * nq > (if (scattered) limits[["line_pairs_scattered"]] else sorted) * n + sorted * nq
 }
 
+cost_of_line <- function(problem, threads) {
+  kernel_plan("line", references = nrow(problem$reference), queries = nrow(problem$query),
+              m = columns_of_one_sign(problem), threads = threads)
+}
+
 # A plan for a mesh where that takes less than half of what a line would, or for a device where that is faster, else
 # NULL.
 instead_of_line <- function(problem) {
-  line <- at_reference(kernel_plan("line", references = nrow(problem$reference), queries = nrow(problem$query),
-                                   m = columns_of_one_sign(problem))$cpu)
+  line <- at_reference(cost_of_line(problem, 1)$cpu)
   limits <- kernel_limits()
-  here <- line * slowness("core")
+  here <- cost_of_line(problem, problem$control$threads)$cpu
   if (line < limits[["line_seconds"]]) return(NULL)
   if (problem$confidence < 1 || !has_mesh(problem)) {
     if (here < limits[["line_beside_device"]]) return(NULL)

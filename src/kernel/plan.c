@@ -93,12 +93,13 @@ static weft_plan plan_trees(const weft_kernel_sizes *sizes, const weft_slowness 
   return plan;
 }
 
-/* By one thread: references sorted, or put into cells for few queries, which then take most of it. */
+/* References sorted by one thread, or put into cells for few queries, which take most of it then; queries by all. */
 static weft_plan plan_line(const weft_kernel_sizes *sizes, const weft_slowness *slow)
 {
   const double n = sizes->references, queries = sizes->queries;
   const int cells = n >= weft_kernel_limit.line_few_queries * queries;
-  const double seconds = (cells ? 6e-9 : 3e-8) * n + 4e-7 * queries * (1 + 0.2 * (sizes->m - 1));
+  const double summed = 4e-7 * queries * (1 + 0.2 * (sizes->m - 1));
+  const double seconds = (cells ? 6e-9 : 3e-8) * n + summed / fmax(1, sizes->threads);
   const weft_plan plan = { .on_cpu = engine_names[cells ? WEFT_KERNEL_LINE_CELLS : WEFT_KERNEL_LINE],
                            .cpu = weft_on_core(slow, seconds),
                            .cuda = INFINITY,

@@ -11,7 +11,7 @@ typedef enum {
   WEFT_KERNEL_PLAN_DIRECT, /* kind: a precision; value, references, queries, d, m */
   WEFT_KERNEL_PLAN_SLOPES, /* the same: value, references, queries, d, m: of gradients; m columns would do on the CPU */
   WEFT_KERNEL_PLAN_TREES,  /* references, queries, d: of the trees that are to be built; without the walk */
-  WEFT_KERNEL_PLAN_LINE,   /* references, queries, m */
+  WEFT_KERNEL_PLAN_LINE,   /* references, queries, m, threads */
   WEFT_KERNEL_PLAN_MESH,   /* references, queries, d, m, nodes, native */
   WEFT_KERNEL_PLAN_FACTOR  /* references: multiplications and additions of a matrix's Cholesky factor */
 } weft_kernel_operation;
