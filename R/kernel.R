@@ -432,7 +432,7 @@ kernel_single <- function(problem, method, precision) {
   sums[order, ] <- out$sum
   bound <- numeric(nrow(problem$query))
   bound[order] <- out$bound
-  error <- outer(bound, total)
+  error <- error_of(bound, total)
   if (!all(is.finite(sums))) refuse("Queries are too many bandwidths apart.")
   asked <- problem$rel_error > 0 || problem$abs_error > 0
   least <- pmax(abs(sums) - error, 0) # of the sum of |w| k

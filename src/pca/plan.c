@@ -45,7 +45,7 @@ static block_seconds seconds_of_blocks(const weft_pca_sizes *sizes)
   const double width = fmin(64, floor((k + fmax(16, floor(k / 2)) + 7) / 8) * 8);
   const double step = filter ? 4.7e-11 * near * near * width : 0;
   const double ratio = 1050 / near, cache = fmax(0, 1 - ratio * ratio * ratio); /* share of steps out of cache */
-  const double eigen = filter ? 5 * step : near * near * near * (1.1e-10 + 2.4e-10 * cache) + 1.6e-9 * near * near * k;
+  const double eigen = filter ? 5 * step : near * near * near * (1.1e-10 + 2.4e-10 * cache) + 7e-10 * near * near * k;
   const double narrow = 1.9e-10 * cells * b + 4.8e-8 * all * b;
   const double host = look / 2 + 4e-9 * b * b * held;
   const block_seconds out = { .block = narrow + 4.1e-11 * all * b * held + host,
