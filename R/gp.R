@@ -82,8 +82,9 @@ gp_preconditioner <- function(object, threads, root = NULL) {
   r <- min(r, 2000)
   if (is.null(root)) root <- pivoted_cholesky(z, problem, r, function(residual) FALSE)$root
   root <- sqrt(object$variance) * root
-  inner <- chol(crossprod(root) + diag(object$noise, ncol(root)))
-  function(v) (v - root %*% backsolve(inner, forwardsolve(t(inner), crossprod(root, v)))) / object$noise
+  times <- function(v, transposed = FALSE) matrix_product(root, v, problem$control, transposed)
+  inner <- chol(times(root, TRUE) + diag(object$noise, ncol(root)))
+  function(v) (v - times(backsolve(inner, forwardsolve(t(inner), times(v, TRUE))))) / object$noise
 }
 
 # Conjugate gradients for all columns of b at once.

@@ -186,7 +186,7 @@ pivoted_cholesky <- function(x, problem, most, enough, together = 32L) {
       over <- length(pivots) == most || residual[pivot] < 1e-13 || (length(pivots) && enough(residual))
       if (over) break
       column <- kernel_matrix(x, some_points(x, pivot), problem)
-      if (ncol(root)) column <- column - root %*% root[pivot, ]
+      if (ncol(root)) column <- column - matrix_product(root, matrix(root[pivot, ]), problem$control)
       for (other in fresh) column <- column - other * other[pivot]
       column <- as.vector(column) / sqrt(residual[pivot])
       column[pivots] <- 0

@@ -214,6 +214,6 @@ genotype_fits <- function(backend, components) {
   }
   n <- nrow(x)
   c(lapply(components, fit, method = "krylov", scale = "allele"),
-    list(fit(3, method = "gram", scale = TRUE), fit(3, center = FALSE, weights = seq_len(n) / n),
+    list(fit(3, method = "gram", scale = TRUE), fit(3, method = "krylov", center = FALSE, weights = seq_len(n) / n),
          fit(3, method = "krylov", weights = rep_len(c(1, 1, 0), n))))
 }
