@@ -32,7 +32,7 @@ may_be_lower <- function(problem) {
 }
 
 # Errors of each query and column. Not outer(), whose product wakes the threads of BLAS, for some milliseconds.
-error_of <- function(bound, total) matrix(rep(total, each = length(bound)) * bound, length(bound))
+error_of <- function(bound, total) matrix(rep(total, each = length(bound)) * bound, length(bound), length(total))
 
 # A walk that is less work than direct sums in single precision, or these where they keep their bound; NULL where
 # neither is so, or where sums that take the place of the walk are not direct ones on the CPU.

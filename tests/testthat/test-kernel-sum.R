@@ -240,6 +240,9 @@ test_that("single precision keeps its bound in units of any size", {
   }
   far <- kernel_sum(x + 2^40, kernel = "gaussian", control = list(precision = "single"))
   expect_lte(excess(far, kernel_sum(x + 2^40), attr(far, "error_bound")), 1)
+  none <- kernel_sum(x[0, ], x, weights = w, control = list(precision = "single"))
+  expect_identical(dim(none), c(0L, 2L))
+  expect_identical(dim(attr(none, "error_bound")), c(0L, 2L))
 })
 
 test_that("row names of queries stay with their sums", {
