@@ -51,7 +51,7 @@ dry_plan_of <- function(problem, plan) {
       chosen$reason <- paste0(plan$reason, "; ", where$reason)
       dry_sum(chosen)
     },
-    line = dry_sum(chosen, "line", cost_of_line(problem, problem$control$threads)$cpu),
+    line = dry_sum(chosen, "line", cost_of_line(problem)$cpu),
     mesh = {
       mesh <- plan$mesh
       chosen$name <- if (isTRUE(mesh$on_device)) "cuda" else "cpu"

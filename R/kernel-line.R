@@ -17,17 +17,18 @@ line_pays <- function(problem) {
     n * nq > (if (scattered) limits[["line_pairs_scattered"]] else sorted) * n + sorted * nq
 }
 
-cost_of_line <- function(problem, threads) {
+# alone: on one thread.
+cost_of_line <- function(problem, alone = FALSE) {
   kernel_plan("line", references = nrow(problem$reference), queries = nrow(problem$query),
-              m = columns_of_one_sign(problem), threads = threads)
+              m = columns_of_one_sign(problem), threads = if (alone) 1 else problem$control$threads)
 }
 
 # A plan for a mesh where that takes less than half of what a line would, or for a device where that is faster, else
 # NULL.
 instead_of_line <- function(problem) {
-  line <- at_reference(cost_of_line(problem, 1)$cpu)
+  line <- at_reference(cost_of_line(problem, alone = TRUE)$cpu)
   limits <- kernel_limits()
-  here <- cost_of_line(problem, problem$control$threads)$cpu
+  here <- cost_of_line(problem)$cpu
   if (line < limits[["line_seconds"]]) return(NULL)
   if (problem$confidence < 1 || !has_mesh(problem)) {
     if (here < limits[["line_beside_device"]]) return(NULL)
