@@ -53,9 +53,8 @@ with_class <- function(x) list(x = x, class = sample(0:1, nrow(x), TRUE))
 mi <- function(n, p, levels) with_class(levels_of(n, p, levels))
 
 all_cells <- function() {
-  points <- sizes(c("n", "d", "h"), c(2000, 2, 0.1), c(20000, 2, 0.1), c(20000, 10, 1), c(100000, 2, 0.01), c(50000, 5,
-      0.3),
-                  c(200000, 1, 0.01), c(300000, 2, 0.1), c(1000000, 2, 0.1))
+  points <- sizes(c("n", "d", "h"), c(2000, 2, 0.1), c(20000, 2, 0.1), c(20000, 10, 1), c(100000, 2, 0.01),
+                  c(50000, 5, 0.3), c(200000, 1, 0.01), c(300000, 2, 0.1), c(1000000, 2, 0.1))
   sums <- function(kernel, rel) function(x, ...) {
     kernel_sum(x$x, kernel = kernel, bandwidth = x$h, rel_error = rel, ...)
   }
@@ -66,31 +65,28 @@ all_cells <- function() {
                                c(3000, 1500, 30), c(5000, 200, 20), c(800, 800, 5))
   make_dense <- function(n, p, k) list(x = tcrossprod(normal(n, 5), normal(p, 5)) + normal(n, p), k = k)
   list(
-    cells_over("mi_pairs", sizes(c("n", "p", "levels"), c(100, 200, 2), c(1000, 1000, 2), c(500, 5000, 2), c(10000,
-        1000, 2),
-                                 c(500, 2000, 3), c(2000, 1000, 10), c(1000, 10000, 2), c(100000, 500, 3)), mi,
+    cells_over("mi_pairs", sizes(c("n", "p", "levels"), c(100, 200, 2), c(1000, 1000, 2), c(500, 5000, 2),
+                                 c(10000, 1000, 2), c(500, 2000, 3), c(2000, 1000, 10), c(1000, 10000, 2),
+                                 c(100000, 500, 3)), mi,
                function(x, ...) mi_pairs(x$x, x$class, top = 100, ...)),
-    cells_over("mi_triples", sizes(c("n", "p", "levels"), c(100, 50, 2), c(500, 150, 2), c(1000, 300, 2), c(5000, 150,
-        2),
-                                   c(500, 150, 3), c(1000, 100, 4), c(1000, 500, 2)), mi,
+    cells_over("mi_triples", sizes(c("n", "p", "levels"), c(100, 50, 2), c(500, 150, 2), c(1000, 300, 2),
+                                   c(5000, 150, 2), c(500, 150, 3), c(1000, 100, 4), c(1000, 500, 2)), mi,
                function(x, ...) mi_triples(x$x, x$class, top = 100, ...)),
-    cells_over("mi_rank, 200 permutations", sizes(c("n", "p", "levels"), c(100, 100, 2), c(500, 2000, 2), c(500, 20000,
-        2),
-                                                  c(10000, 500, 2), c(500, 5000, 3), c(2000, 2000, 10), c(2000, 20000,
-                                                      3)), mi,
+    cells_over("mi_rank, 200 permutations", sizes(c("n", "p", "levels"), c(100, 100, 2), c(500, 2000, 2),
+                                                  c(500, 20000, 2), c(10000, 500, 2), c(500, 5000, 3),
+                                                  c(2000, 2000, 10), c(2000, 20000, 3)), mi,
                function(x, ...) mi_rank(x$x, x$class, permutations = 200, seed = 1, ...)),
     cells_over("mi_matrix, counts", sizes(c("n", "p", "levels"), c(100, 100, 3), c(200, 1000, 3), c(500, 3000, 3),
                                           c(5000, 500, 2), c(500, 1000, 10), c(20000, 300, 3), c(300, 6000, 3)),
                function(n, p, levels) levels_of(n, p, levels), function(x, ...) mi_matrix(x, ...)),
-    cells_over("mi_matrix, spearman", sizes(c("n", "p"), c(50, 200), c(200, 1000), c(200, 4000), c(2000, 1000), c(500,
-        6000),
-                                            c(20000, 300), c(100, 10000)), normal,
+    cells_over("mi_matrix, spearman", sizes(c("n", "p"), c(50, 200), c(200, 1000), c(200, 4000), c(2000, 1000),
+                                            c(500, 6000), c(20000, 300), c(100, 10000)), normal,
                function(x, ...) mi_matrix(x, estimator = "spearman", ...)),
     cells_over("mi_matrix, ksg", sizes(c("n", "p"), c(50, 20), c(100, 100), c(500, 50), c(200, 200), c(2000, 20),
                                        c(500, 150)), normal,
                function(x, ...) mi_matrix(x, estimator = "ksg", ...)),
-    cells_over("mi_matrix, kendall", sizes(c("n", "p"), c(50, 50), c(100, 500), c(200, 1000), c(500, 300), c(1000,
-        200), c(100, 3000)),
+    cells_over("mi_matrix, kendall", sizes(c("n", "p"), c(50, 50), c(100, 500), c(200, 1000), c(500, 300),
+                                           c(1000, 200), c(100, 3000)),
                normal, function(x, ...) mi_matrix(x, estimator = "kendall", ...)),
     unlist(lapply(c("aracne", "mrnet", "mrnetb"), function(method) {
       p <- switch(method, mrnetb = c(50, 200, 500, 1000, 1500, 2000), c(100, 300, 1000, 2000, 3000, 5000))
@@ -105,10 +101,9 @@ all_cells <- function() {
                  list(x = x, r = r)
                }, function(x, ...) regulation(x$x, regulators = seq_len(x$r), seed = 1, ...)),
     cells_over("pca", decompositions, make_dense, function(x, ...) pca(x$x, x$k, seed = 1, ...)),
-    cells_over("pca, sparse", sizes(c("n", "p", "share"), c(2000, 1000, 0.05), c(20000, 2000, 0.02), c(5000, 20000,
-        0.01),
-                                    c(100000, 500, 0.02), c(50000, 5000, 0.01), c(1000, 1000, 0.3),
-                                    c(50000, 3000, 0.01)), sparse,
+    cells_over("pca, sparse", sizes(c("n", "p", "share"), c(2000, 1000, 0.05), c(20000, 2000, 0.02),
+                                    c(5000, 20000, 0.01), c(100000, 500, 0.02), c(50000, 5000, 0.01),
+                                    c(1000, 1000, 0.3), c(50000, 3000, 0.01)), sparse,
                function(x, ...) pca(x, 10, seed = 1, ...)),
     cells_over("pca, engines", rbind(utils::head(decompositions, 7), more_decompositions), make_dense,
                function(x, ...) pca(x$x, x$k, seed = 1, run = "cpu", ...), choices = c("krylov", "gram"),
@@ -117,9 +112,8 @@ all_cells <- function() {
                                   c(500, 60, 3), c(2000, 25, 4)),
                function(n, p, parents) list(x = factors(n, p, 3), parents = parents),
                function(x, ...) bn_scores(x$x, max_parents = x$parents, ...)),
-    cells_over("bn_scores, bge", sizes(c("n", "p", "parents"), c(100, 8, 2), c(500, 20, 3), c(1000, 40, 3), c(5000, 20,
-        3),
-                                       c(500, 60, 3), c(2000, 25, 4)),
+    cells_over("bn_scores, bge", sizes(c("n", "p", "parents"), c(100, 8, 2), c(500, 20, 3), c(1000, 40, 3),
+                                       c(5000, 20, 3), c(500, 60, 3), c(2000, 25, 4)),
                function(n, p, parents) list(x = as.data.frame(normal(n, p)), parents = parents),
                function(x, ...) bn_scores(x$x, score = "bge", max_parents = x$parents, ...)),
     unlist(lapply(c("sum", "max"), function(target) {
@@ -371,13 +365,12 @@ if ("--summary" %in% given) {
   listen()
   groups <- if ("devices" %in% given) cells_of_devices(all_cells())
             else lapply(all_cells(), function(group) Filter(function(x) device || !"cuda" %in% x$choices, group))
-  if (!is.na(only <- option("only", NA))) groups <- lapply(groups, function(g) Filter(function(x) startsWith(x$name,
-      only), g))
-  by_name <- split(unlist(groups, recursive = FALSE), vapply(unlist(groups, recursive = FALSE), `[[`, "", "name"))
+  cells <- unlist(groups, recursive = FALSE)
+  if (!is.na(only <- option("only", NA))) cells <- Filter(function(x) startsWith(x$name, only), cells)
+  by_name <- split(cells, vapply(cells, `[[`, "", "name"))
   limit <- if ("--large" %in% given) Inf else 1.5
-  rounds <- unlist(lapply(seq_len(max(lengths(by_name))), function(k) lapply(Filter(function(g) length(g) >= k,
-                                                                                    by_name), `[[`, k)),
-                   recursive = FALSE)
+  of_size <- function(k) lapply(Filter(function(g) length(g) >= k, by_name), `[[`, k)
+  rounds <- unlist(lapply(seq_len(max(lengths(by_name))), of_size), recursive = FALSE)
   found <- NULL
   file <- option("csv", "")
   for (x in rounds) {
@@ -389,8 +382,7 @@ if ("--summary" %in% given) {
     if (is.null(row) || !is.finite(row$regret)) next # too short for the processor's clock
     cat(sprintf("%-26s %-22s %-7s %8.4f %-6s %8.4f auto %8.4f (%s) %5.2f  predicted %8.4f %8.4f\n", row$call, row$size,
                 row$first, row$first_seconds, row$second, row$second_seconds, row$auto_seconds, row$took, row$regret,
-                  row$predicted_cpu,
-                row$predicted_cuda))
+                row$predicted_cpu, row$predicted_cuda))
     found <- rbind(found, row)
     if (nzchar(file)) write_cells(found, file)
   }

@@ -78,8 +78,8 @@ twins_pca <- function() {
       list(fit()$sdev, fit(method = "gram")$sdev, fit(method = "krylov", scale = TRUE)$sdev)
     }),
     "pca, a sparse matrix of any shape" = list(tolerance = 1e-9, work = function(backend) {
-      size <- sample(list(c(200, 150, 0.1), c(130, 900, 0.1), c(3300, 3100, 0.07), c(2100, 5000, 0.02), c(4000, 2600,
-          0.002)), 1)[[1]] # small ones become dense; pieces, and gathered products
+      size <- sample(list(c(200, 150, 0.1), c(130, 900, 0.1), c(3300, 3100, 0.07), c(2100, 5000, 0.02),
+                          c(4000, 2600, 0.002)), 1)[[1]] # small ones become dense; pieces, and gathered products
       s <- Matrix::rsparsematrix(size[1], size[2], size[3], rand.x = stats::rexp)
       s[, sample(ncol(s), 30)] <- 0
       s[sample(nrow(s), 30), ] <- 0
