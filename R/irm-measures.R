@@ -75,22 +75,29 @@ irm_nmi <- function(a, b) {
     abort_input("`a` and `b` must be two partitions of the same nodes, without missing values.",
                 x = sprintf("They are %s and %s.", describe(a), describe(b)))
   }
-  h <- partition_entropies(match(a, unique(a)), match(b, unique(b)))
-  if (h[["a"]] + h[["b"]] == 0) return(1)
-  max(0, min(1, 2 * (h[["a"]] + h[["b"]] - h[["both"]]) / (h[["a"]] + h[["b"]])))
+  a <- match(a, unique(a))
+  b <- cbind(match(b, unique(b)))
+  apart <- own_entropies(cbind(a)) + own_entropies(b)
+  if (apart == 0) return(1)
+  max(0, min(1, 2 * (apart - joint_entropies(a, b)) / apart))
 }
 
-# Entropies in nats; labels are whole numbers from 1.
-partition_entropies <- function(a, b) {
-  entropy <- function(counts) {
-    counts <- counts[counts > 0]
-    log(length(a)) - sum(counts * log(counts)) / length(a)
-  }
-  ka <- max(a)
-  cells <- as.double(ka) * max(b)
-  joint <- if (cells <= 1e7) tabulate(a + ka * (b - 1L), cells) else rle(sort(a + as.double(ka) * (b - 1)))$lengths
-  c(a = entropy(tabulate(a)), b = entropy(tabulate(b)), both = entropy(joint))
+# Entropies in nats of a partition that is joined with each of others (columns); labels are whole numbers from 1. Counts
+# of several are one table, of a million cells at most.
+joint_entropies <- function(z, others) {
+  n <- length(z)
+  k <- as.double(max(z))
+  cells <- k * max(others)
+  entropy_of <- function(counts) log(n) - colSums(counts * log(pmax(counts, 1))) / n
+  if (cells > 1e7) return(apply(others, 2L, function(b) entropy_of(cbind(rle(sort(z + k * (b - 1)))$lengths))))
+  at_once <- max(1, floor(1e6 / cells))
+  unlist(lapply(seq(1, ncol(others), by = at_once), function(first) {
+    some <- others[, seq.int(first, min(ncol(others), first + at_once - 1)), drop = FALSE]
+    code <- z + k * (some - 1) + cells * (col(some) - 1)
+    entropy_of(matrix(tabulate(code, cells * ncol(some)), cells))
+  }))
 }
+own_entropies <- function(partitions) joint_entropies(rep(1L, nrow(partitions)), partitions)
 
 #' Area under the ROC curve
 #'

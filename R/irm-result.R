@@ -169,12 +169,10 @@ consensus_partition <- function(samples, best, together = NULL) {
     tree <- stats::hclust(stats::as.dist(1 - together), "average")
     candidates <- distinct_columns(cbind(candidates, stats::cutree(tree, k = seq_len(min(n, max(samples) + 1L)))))
   }
+  of_samples <- own_entropies(samples)
   loss <- apply(candidates, 2L, function(z) {
     z <- match(z, unique(z))
-    mean(apply(samples, 2L, function(s) {
-      h <- partition_entropies(z, s)
-      2 * h[["both"]] - h[["a"]] - h[["b"]]
-    }))
+    mean(2 * joint_entropies(z, samples) - own_entropies(cbind(z)) - of_samples)
   })
   candidates[, which.min(loss)]
 }

@@ -62,11 +62,12 @@ test_that("chains start from clusters of nodes that are alike", {
   expect_true(all(z$row %in% 0:39) && all(z$col %in% 0:29))
   row <- matrix(z$row, 400)
   expect_false(identical(row[, 1], row[, 2]))
-  alike <- weft:::partition_entropies(row[, 1] + 1L, planted$row_cluster)
-  shuffled <- weft:::partition_entropies(row[order(draws <- weft:::draws("uniform", 400, key = 1)), 1] + 1L,
-                                         planted$row_cluster)
-  shared <- function(h) h[["a"]] + h[["b"]] - h[["both"]]
-  expect_gt(shared(alike), 2 * shared(shuffled))
+  shared <- function(labels) {
+    truth <- cbind(planted$row_cluster)
+    weft:::own_entropies(cbind(labels)) + weft:::own_entropies(truth) - weft:::joint_entropies(labels, truth)
+  }
+  shuffled <- row[order(weft:::draws("uniform", 400, key = 1)), 1] + 1L
+  expect_gt(shared(row[, 1] + 1L), 2 * shared(shuffled))
   expect_identical(start_of(planted$A, c(40, 30), threads = 3L), z)
   expect_identical(start_of(planted$A, c(40, 30), chains = 1)$row, row[, 1]) # a chain's start is its own
   for (A in list(matrix(0, 5, 4), matrix(1, 5, 4), diag(5)[, 1:4], matrix(1, 1, 1))) {

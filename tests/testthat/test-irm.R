@@ -133,6 +133,21 @@ test_that("threads and cuts of a run change nothing; a checkpoint resumes", {
   expect_identical(.Random.seed, before)
 })
 
+test_that("entropies of partitions, few and many clusters at once, are those of their shares", {
+  withr::local_seed(5)
+  entropy <- function(labels) {
+    share <- table(labels) / length(labels)
+    -sum(share * log(share))
+  }
+  for (shape in list(c(1, 1, 1), c(30, 4, 70), c(400, 400, 9), c(20000, 5000, 2))) {
+    z <- sample(shape[2], shape[1], TRUE)
+    others <- matrix(sample(shape[2], shape[1] * shape[3], TRUE), shape[1])
+    joined <- apply(others, 2, function(other) entropy(paste(z, other)))
+    expect_equal(weft:::joint_entropies(z, others), joined, tolerance = 1e-12)
+    expect_equal(weft:::own_entropies(others), apply(others, 2, entropy), tolerance = 1e-12)
+  }
+})
+
 test_that("measures and methods", {
   expect_equal(irm_nmi(c(1, 1, 2, 2), c("b", "b", "a", "a")), 1)
   expect_equal(irm_nmi(1:4, rep(1, 4)), 0)
