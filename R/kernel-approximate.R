@@ -207,7 +207,8 @@ kernel_matrix <- function(a, b, problem, factor = 1) {
   .Call(C_weft_kernel_matrix, native_kernel(problem$kernel), problem$bandwidth$h, factor, a, b, problem$control)
 }
 
-# a b, or a' b where `transposed`, by products of our own, which take the call's threads.
+# a b, or a' b where `transposed`, by products of our own, which take the call's threads. Those of a BLAS with threads
+# stay awake after small products, and take processors from the sums between these.
 matrix_product <- function(a, b, control, transposed = FALSE) .Call(C_weft_product, a, b, transposed, control)
 
 some_points <- function(points, which) {
