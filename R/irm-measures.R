@@ -82,15 +82,15 @@ irm_nmi <- function(a, b) {
   max(0, min(1, 2 * (apart - joint_entropies(a, b)) / apart))
 }
 
-# Entropies in nats of a partition that is joined with each of others (columns); labels are whole numbers from 1. Counts
-# of several are one table, of a million cells at most.
+# Entropies in nats of a partition that is joined with each of others (columns); labels are whole numbers from 1. Several
+# are counted together, as many as have a million nodes, and cells of their table, at most.
 joint_entropies <- function(z, others) {
   n <- length(z)
   k <- as.double(max(z))
   cells <- k * max(others)
   entropy_of <- function(counts) log(n) - colSums(counts * log(pmax(counts, 1))) / n
   if (cells > 1e7) return(apply(others, 2L, function(b) entropy_of(cbind(rle(sort(z + k * (b - 1)))$lengths))))
-  at_once <- max(1, floor(1e6 / cells))
+  at_once <- max(1, floor(1e6 / max(cells, n)))
   unlist(lapply(seq(1, ncol(others), by = at_once), function(first) {
     some <- others[, seq.int(first, min(ncol(others), first + at_once - 1)), drop = FALSE]
     code <- z + k * (some - 1) + cells * (col(some) - 1)

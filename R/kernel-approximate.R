@@ -166,7 +166,7 @@ sum_by_reduced_set <- function(task) {
   to_query <- forwardsolve(root, kernel_matrix(some_points(x, chol$pivots), q, p))
   estimate <- crossprod(to_query, crossprod(chol$root, task$w))
   residual <- pmax(1 - colSums(to_query^2), 0) + 1e-12
-  bound <- sqrt(residual) %o% colSums(task$w * sqrt(chol$residual + 1e-12))
+  bound <- error_of(sqrt(residual), colSums(task$w * sqrt(chol$residual + 1e-12)))
   missed <- rowSums(bound > p$rel_error * pmax(estimate - bound, 0) + task$tau) > 0
   list(sum = estimate, missed = missed, work = ncol(x$x) * ncol(root) + nq * ncol(root),
        note = sprintf("%d references", ncol(root)))
